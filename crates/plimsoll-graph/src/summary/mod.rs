@@ -1,0 +1,1 @@
+//! Printed layer summaries.
