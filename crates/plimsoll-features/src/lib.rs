@@ -1,1 +1,67 @@
-//! plimsoll-features
+//! What an estimator sees of a workload.
+//!
+//! [`featurize`] turns a [`Workload`](plimsoll_graph::Workload) into [`Features`]: a sequence of layers (a token
+//! and numbers each), a summary vector and a GPU vector. It is one pure, versioned function, used for training and
+//! for serving alike; [`FeatureSchema`] names every number it yields, in order, and travels with every checkpoint
+//! and exported network.
+//!
+//! The crate deliberately knows nothing of measurements, scaling or networks. Its numbers are raw: logarithms of
+//! sizes, counts and flags; scalers are fitted on training data and live in the checkpoint.
+
+mod compress;
+mod gpu;
+mod layer;
+mod schema;
+mod summary;
+
+use plimsoll_graph::Workload;
+use plimsoll_simulate::StepMemory;
+
+pub use compress::MAX_LAYERS;
+pub use schema::{FeatureSchema, SchemaMismatch};
+
+/// Everything that estimators are given of one workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Features {
+    /// Operator tokens, `[n]`, indices into [`FeatureSchema::tokens`].
+    pub tokens: Vec<u16>,
+    /// Numbers of each layer, `[n, f]` row by row, as [`FeatureSchema::layer`] names them.
+    pub layers: Vec<f32>,
+    /// Totals over the graph and the setup, `[s]`, as [`FeatureSchema::summary`] names them.
+    pub summary: Vec<f32>,
+    /// The GPU descriptor, `[g]`, as [`FeatureSchema::gpu`] names it.
+    pub gpu: Vec<f32>,
+    /// Bytes alive at the peak of a step in MiB: what learned estimators correct.
+    pub live_peak_mib: f32,
+    /// The plain tensor sum in MiB: the simplest estimate there is.
+    pub tensor_sum_mib: f32,
+}
+
+/// Turns a workload into features.
+///
+/// Pure and deterministic; time linear in the graph. Sequences longer than [`MAX_LAYERS`] after repeated blocks
+/// were merged are pooled, never cut.
+pub fn featurize(workload: &Workload) -> Features {
+    let memory = StepMemory::of(workload);
+    let layers = layer::layers(workload);
+    let summary = summary::summary(workload, &memory, &layers);
+    let sequence = compress::compress(layers);
+    Features {
+        tokens: sequence.iter().map(|layer| layer.token).collect(),
+        layers: sequence.iter().flat_map(layer::Layer::numbers).collect(),
+        summary,
+        gpu: gpu::numbers(workload.gpu()).to_vec(),
+        live_peak_mib: mib(memory.live_peak_bytes),
+        tensor_sum_mib: mib(memory.tensor_sum_bytes()),
+    }
+}
+
+/// Bytes as MiB.
+fn mib(bytes: u64) -> f32 {
+    (bytes as f64 / f64::from(1 << 20)) as f32
+}
+
+/// The logarithm under which sizes from nothing to exabytes become numbers of similar magnitude.
+fn log(value: u64) -> f32 {
+    (value as f64).ln_1p() as f32
+}

@@ -20,6 +20,7 @@ mod workload;
 
 pub mod architectures;
 pub mod generator;
+pub mod gpumemnet;
 pub mod json;
 pub mod summary;
 

@@ -1,0 +1,100 @@
+//! The names behind the numbers.
+
+use serde::{Deserialize, Serialize};
+
+/// Names and order of everything [`featurize`](crate::featurize) yields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FeatureSchema {
+    /// Raised whenever a feature changes its meaning, place or name.
+    pub version: u32,
+    /// Token vocabulary: a layer's token is an index into it.
+    pub tokens: Vec<String>,
+    /// Numbers of a layer.
+    pub layer: Vec<String>,
+    /// Numbers of a whole workload.
+    pub summary: Vec<String>,
+    /// Numbers of a GPU.
+    pub gpu: Vec<String>,
+    /// The longest layer sequence.
+    pub max_layers: usize,
+}
+
+/// An artefact was made under another feature schema than this build's.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the feature schema differs in {field}: expected {expected}, found {found}")]
+pub struct SchemaMismatch {
+    /// Which part differs.
+    pub field: &'static str,
+    /// What this build computes.
+    pub expected: String,
+    /// What the artefact was made with.
+    pub found: String,
+}
+
+impl FeatureSchema {
+    /// Version of the features that this build computes.
+    pub const VERSION: u32 = 1;
+
+    /// The schema of this build.
+    pub fn current() -> Self {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        Self {
+            version: Self::VERSION,
+            tokens: owned(&plimsoll_graph::Op::tokens()),
+            layer: owned(&crate::layer::NAMES),
+            summary: crate::summary::names(),
+            gpu: owned(&crate::gpu::NAMES),
+            max_layers: crate::MAX_LAYERS,
+        }
+    }
+
+    /// Holds an artefact's schema against this build's.
+    ///
+    /// # Errors
+    /// The first part that differs.
+    pub fn check(&self) -> Result<(), SchemaMismatch> {
+        let current = Self::current();
+        let differs = |field, expected: String, found: String| Err(SchemaMismatch { field, expected, found });
+        if self.version != current.version {
+            return differs("version", current.version.to_string(), self.version.to_string());
+        }
+        for (field, ours, theirs) in [
+            ("tokens", &current.tokens, &self.tokens),
+            ("layer features", &current.layer, &self.layer),
+            ("summary features", &current.summary, &self.summary),
+            ("GPU features", &current.gpu, &self.gpu),
+        ] {
+            if ours != theirs {
+                let first = ours.iter().zip(theirs).find(|(a, b)| a != b);
+                let (expected, found) = first.map_or_else(
+                    || (format!("{} names", ours.len()), format!("{} names", theirs.len())),
+                    |(a, b)| (format!("`{a}`"), format!("`{b}`")),
+                );
+                return differs(field, expected, found);
+            }
+        }
+        if self.max_layers != current.max_layers {
+            return differs("max_layers", current.max_layers.to_string(), self.max_layers.to_string());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_fits_itself_and_no_other() {
+        let current = FeatureSchema::current();
+        assert_eq!(current.check(), Ok(()));
+        let mut older = current.clone();
+        older.version = 0;
+        assert_eq!(older.check().expect_err("differs").field, "version");
+        let mut renamed = current;
+        renamed.summary[3] = "something_else".into();
+        let error = renamed.check().expect_err("differs").to_string();
+        assert!(error.contains("something_else"), "{error}");
+    }
+}

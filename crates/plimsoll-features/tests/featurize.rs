@@ -1,0 +1,48 @@
+//! The promises of `featurize`: finite numbers, matching names, no dependence on anything but the workload.
+
+use plimsoll_features::{FeatureSchema, MAX_LAYERS, featurize};
+use plimsoll_graph::{Activation, DType, Family, GpuCatalogue, Graph, GraphBuilder, Shape, TrainingSetup, Workload};
+
+fn mlp(depth: u64) -> Graph {
+    let mut builder = GraphBuilder::new("mlp", Family::Mlp);
+    let mut value = builder.input("x", Shape::batched(&[64]), DType::Float32);
+    for index in 0..depth {
+        value = builder.linear(&format!("linear{index}"), value, 64 + index % 1000, true).expect("fits");
+        value = builder.activation(&format!("act{index}"), value, Activation::Gelu, false);
+    }
+    builder.finish(&[value]).expect("valid")
+}
+
+fn workload(depth: u64, batch_size: u64) -> Workload {
+    let gpu = GpuCatalogue::built_in().find("a100-40").expect("known").clone();
+    Workload::new(mlp(depth), TrainingSetup::new(batch_size), gpu).expect("valid")
+}
+
+#[test]
+fn every_number_has_a_name_and_is_finite() {
+    let schema = FeatureSchema::current();
+    for (depth, batch_size) in [(0, 1), (1, 1), (30, 64), (2_500, 1 << 20)] {
+        let features = featurize(&workload(depth, batch_size));
+        assert_eq!(features.summary.len(), schema.summary.len());
+        assert_eq!(features.gpu.len(), schema.gpu.len());
+        assert_eq!(features.layers.len(), features.tokens.len() * schema.layer.len());
+        assert!(features.tokens.len() <= MAX_LAYERS);
+        let numbers = features.layers.iter().chain(&features.summary).chain(&features.gpu);
+        assert!(numbers.copied().all(f32::is_finite));
+    }
+}
+
+#[test]
+fn names_are_unique() {
+    let schema = FeatureSchema::current();
+    for names in [&schema.tokens, &schema.layer, &schema.summary, &schema.gpu] {
+        let unique: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(unique.len(), names.len());
+    }
+}
+
+#[test]
+fn the_same_workload_gives_the_same_features_and_a_larger_batch_larger_ones() {
+    assert_eq!(featurize(&workload(5, 32)), featurize(&workload(5, 32)));
+    assert!(featurize(&workload(5, 64)).live_peak_mib > featurize(&workload(5, 32)).live_peak_mib);
+}
