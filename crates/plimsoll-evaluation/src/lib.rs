@@ -1,1 +1,27 @@
-//! plimsoll-evaluation
+//! How good estimates are.
+//!
+//! In go estimates beside what was measured ([`Prediction`], one row each, kept as Parquet or CSV). Out come
+//! [`Scores`] for every target, family, GPU and memory size; a [`Leaderboard`] that gathers the runs in one CSV
+//! file; and a [`Report`] as Markdown and as one HTML page that needs no other file. Estimates that others published
+//! for the same rows become estimators of their own ([`published_predictions`]), scored by the same code.
+//!
+//! The crate deliberately knows nothing of networks and training, and never mixes label definitions silently: every
+//! number is shown with its data, split, label definition and count.
+
+mod error;
+mod leaderboard;
+mod prediction;
+mod prediction_file;
+mod replace_file;
+mod report;
+mod scores;
+
+pub use error::{EvaluationError, Result};
+pub use leaderboard::{Cost, Leaderboard, LeaderboardRow};
+pub use prediction::{Prediction, predict, published_predictions};
+pub use prediction_file::{read_predictions, write_predictions};
+pub use report::{DataDescription, Report, ReportFiles, Section};
+pub use scores::{
+    Bootstrap, Interval, Intervals, MemoryScores, ScoreContext, Scores, SizeClass, TargetMap, TargetScores,
+    write_scores,
+};

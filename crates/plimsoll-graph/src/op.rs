@@ -301,7 +301,7 @@ pub enum RecurrentCell {
 }
 
 impl Op {
-    /// Names of all variants, as files spell them. The last is the fallback.
+    /// Names of all variants but [`Op::Other`], as files spell them.
     pub const NAMES: [&'static str; 26] = [
         "linear",
         "conv",

@@ -26,7 +26,8 @@ pub fn node_cost(workload: &Workload, node: &Node) -> NodeCost {
     let flops = match &node.op {
         // Each output element is a dot product over the weight's other extents.
         Op::Linear => {
-            let width = first.map_or(1, |weight| weight.shape.last().factor());
+            // The input says the width: some frameworks store weights as [in, out], others as [out, in].
+            let width = node.inputs.first().map_or(1, |&id| graph.tensor(id).shape.last().factor());
             outputs.saturating_mul(2 * width)
         }
         Op::Conv(conv) => {

@@ -41,7 +41,7 @@ pub fn saved(workload: &Workload, node: &Node) -> Saved {
         Op::LayerNorm => Saved::INPUT.and(8 * rows(workload, node)),
         Op::RmsNorm => Saved::INPUT.and(4 * rows(workload, node)),
         Op::LocalResponseNorm => Saved { output: true, ..Saved::INPUT },
-        Op::Activation { function, inplace } => activation(*function, *inplace),
+        Op::Activation { function, inplace } => activation(*function, *inplace, 4 * output),
         Op::Softmax | Op::LogSoftmax => Saved::OUTPUT,
         // One byte an element says what was kept.
         Op::Dropout { p, .. } if *p > 0.0 => Saved::NOTHING.and(output),
@@ -51,7 +51,13 @@ pub fn saved(workload: &Workload, node: &Node) -> Saved {
         Op::Embedding { .. } => Saved::INPUT,
         Op::Attention { heads, kernel, dropout, .. } => attention(workload, node, *heads, *kernel, *dropout),
         Op::MatMul => Saved::INPUTS,
+        // Arithmetic with a plain number keeps nothing; a learned scale keeps what it scales.
         Op::Binary { function: Binary::Add, .. } => Saved::NOTHING,
+        Op::Binary { function: Binary::Multiply | Binary::Divide, .. }
+            if node.inputs.len() < 2 && node.weights.is_empty() =>
+        {
+            Saved::NOTHING
+        }
         Op::Binary { .. } => Saved::INPUTS,
         Op::Concat | Op::View | Op::Copy | Op::Pad | Op::Reduce | Op::Upsample => Saved::NOTHING,
         Op::Gather => Saved { other_inputs: true, ..Saved::NOTHING },
@@ -69,11 +75,14 @@ pub fn saved(workload: &Workload, node: &Node) -> Saved {
     }
 }
 
-const fn activation(function: Activation, inplace: bool) -> Saved {
+const fn activation(function: Activation, inplace: bool, bytes: u64) -> Saved {
+    use Activation::{Gelu, HardSigmoid, HardSwish, Mish, Silu, Softplus};
     match function {
         Activation::Identity => Saved::NOTHING,
         Activation::Relu | Activation::Tanh | Activation::Sigmoid => Saved::OUTPUT,
-        // In place the input is gone: PyTorch saves the result instead where it can invert the function.
+        // In place the input is gone. Where the function can be inverted the result is saved instead; where it
+        // cannot, autograd takes a copy of the input first.
+        Gelu | Silu | Mish | Softplus | HardSwish | HardSigmoid if inplace => Saved::NOTHING.and(bytes),
         _ if inplace => Saved::OUTPUT,
         _ => Saved::INPUT,
     }

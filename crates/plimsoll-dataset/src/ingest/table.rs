@@ -1,0 +1,243 @@
+//! Tables of our own: one run a row, the workload as the path of a file.
+
+use std::path::Path;
+
+use csv::StringRecord;
+use plimsoll_graph::{Gpu, Optimizer, Precision, TrainingSetup};
+use polars::prelude::{AnyValue, Column};
+
+use super::cells;
+use super::columns::{Header, Required};
+use super::csv_rows::CsvRows;
+use super::format::Format;
+use super::intake::{Intake, outcome};
+use super::sources::Source;
+use super::workloads::{Workloads, job};
+use crate::error::{DatasetError, Result};
+use crate::measurement::{Label, Measurement, Outcome};
+use crate::parquet::{MAGIC, RowGroups};
+use crate::target::{Target, UTILISATION};
+
+/// Columns that every table has.
+pub(super) const REQUIRED: Required =
+    Required { format: Format::Measurements, variant: "", columns: &["workload", "batch_size"] };
+
+/// Columns that a table may have besides targets and estimates. `family` is the graph's own and only for readers.
+const OPTIONAL: [&str; 16] = [
+    "gpu",
+    "family",
+    "architecture",
+    "shape",
+    "optimizer",
+    "precision",
+    "loss",
+    "sequence_length",
+    "input_size",
+    "activation_checkpointing",
+    "gradient_accumulation",
+    "peak_memory_mib",
+    "above_mib",
+    "label",
+    "stack",
+    "status",
+];
+
+/// The end of a column that holds what others estimated: `horus_estimate_mib`.
+const ESTIMATE: &str = "_estimate_mib";
+
+/// Reads a CSV or Parquet table.
+pub(super) fn read(source: &Source, intake: &mut Intake<'_, '_>) -> Result<()> {
+    let folder = source.path.parent().unwrap_or(Path::new(""));
+    let is_parquet = std::fs::File::open(&source.path)
+        .and_then(|mut file| {
+            let mut start = [0; MAGIC.len()];
+            std::io::Read::read(&mut file, &mut start).map(|_| start == MAGIC)
+        })
+        .map_err(|error| DatasetError::File { action: "read", path: source.path.clone(), source: error })?;
+    if is_parquet {
+        return read_parquet(source, folder, intake);
+    }
+    let mut rows = CsvRows::open(&source.path)?;
+    let mut reader = RowReader::new(&source.path, folder, rows.header(), intake)?;
+    while let Some((line, record)) = rows.next()? {
+        let id = format!("{}:{line}", source.name);
+        match record {
+            Ok(record) => {
+                let row = reader.measurement(id.clone(), record, intake);
+                intake.row(id, row, record)?;
+            }
+            Err(broken) => intake.reject(id, broken.reason, broken.content)?,
+        }
+    }
+    Ok(())
+}
+
+/// Rows of a Parquet table go through the same checks as CSV, as the text that CSV would have.
+fn read_parquet(source: &Source, folder: &Path, intake: &mut Intake<'_, '_>) -> Result<()> {
+    let mut groups = RowGroups::open(&source.path)?;
+    let header = Header::new(&source.path, groups.columns().iter().map(String::as_str))?;
+    let mut reader = RowReader::new(&source.path, folder, &header, intake)?;
+    let mut number = 0_u64;
+    while let Some(chunk) = groups.next_group() {
+        let chunk = chunk?;
+        for index in 0..chunk.rows() {
+            number += 1;
+            let record: StringRecord = chunk.frame().columns().iter().map(|column| cell_text(column, index)).collect();
+            let id = format!("{}:{number}", source.name);
+            let row = reader.measurement(id.clone(), &record, intake);
+            intake.row(id, row, &record)?;
+        }
+    }
+    Ok(())
+}
+
+fn cell_text(column: &Column, index: usize) -> String {
+    match column.get(index) {
+        Ok(AnyValue::Null) | Err(_) => String::new(),
+        Ok(AnyValue::String(text)) => text.to_owned(),
+        Ok(AnyValue::Float64(value)) => value.to_string(),
+        Ok(AnyValue::Float32(value)) => value.to_string(),
+        Ok(other) => other.to_string(),
+    }
+}
+
+/// Where the columns are.
+struct RowReader {
+    header: Header,
+    workloads: Workloads,
+    estimates: Vec<(String, usize)>,
+}
+
+impl RowReader {
+    fn new(path: &Path, folder: &Path, header: &Header, intake: &mut Intake<'_, '_>) -> Result<Self> {
+        if !header.missing(REQUIRED.columns).is_empty() {
+            return Err(header.unknown(path, &[&REQUIRED]));
+        }
+        if intake.options.gpu.is_none() && !header.has("gpu") {
+            let (expected, found) = ("a column `gpu`, or a GPU given for all rows".into(), "neither".into());
+            return Err(DatasetError::Layout { path: path.into(), expected, found });
+        }
+        let known: Vec<&str> =
+            REQUIRED.columns.iter().copied().chain(OPTIONAL).chain(UTILISATION.map(Target::name)).collect();
+        let mut estimates = Vec::new();
+        for (index, name) in header.names().iter().enumerate() {
+            if known.contains(&name.as_str()) {
+                continue;
+            }
+            if let Some(estimator) = name.strip_suffix(ESTIMATE).filter(|estimator| !estimator.is_empty()) {
+                estimates.push((estimator.to_owned(), index));
+            } else if let Some(near) = known.iter().find(|near| strsim::damerau_levenshtein(near, name) <= 2) {
+                // A misspelt column that is ignored would silently give its rows the default.
+                let found = format!("`{}`: is `{near}` meant?", cells::short(name));
+                return Err(DatasetError::Layout { path: path.into(), expected: "known columns".into(), found });
+            } else {
+                intake.ignore_column(name);
+            }
+        }
+        Ok(Self { header: header.clone(), workloads: Workloads::new(folder), estimates })
+    }
+
+    fn measurement(
+        &mut self,
+        id: String,
+        record: &StringRecord,
+        intake: &mut Intake<'_, '_>,
+    ) -> Result<Measurement, String> {
+        let options = intake.options;
+        let header = &self.header;
+        let cell = |name| cells::text(record, header.position(name));
+        let reference = cell("workload").ok_or("`workload` is empty")?;
+        let batch_size = cells::count("batch_size", cell("batch_size"))?;
+        let setup = setup(options.setup.as_ref(), batch_size, &cell)?;
+        let gpu: &Gpu = match (cell("gpu"), &options.gpu) {
+            (Some(name), _) => intake.catalogue.find(name).map_err(|error| error.to_string())?,
+            (None, Some(gpu)) => gpu,
+            (None, None) => return Err("`gpu` is empty".into()),
+        };
+        let label = match cell("label") {
+            Some(name) => Label::from_name(name).ok_or_else(|| {
+                format!(
+                    "`label` should be one of {}, is `{}`",
+                    Label::ALL.map(Label::name).join(", "),
+                    cells::short(name)
+                )
+            })?,
+            None => options.label.unwrap_or_default(),
+        };
+        let outcome = table_outcome(&cell, gpu, label)?;
+        let mut utilisation = [None; 6];
+        for (ratio, target) in utilisation.iter_mut().zip(UTILISATION) {
+            *ratio = cells::utilisation(target, target.name(), cell(target.name()))?;
+        }
+        let mut published_estimates = Vec::new();
+        for (estimator, column) in &self.estimates {
+            if let Some(estimate) = cells::text(record, Some(*column)) {
+                published_estimates.push((estimator.clone(), cells::mib(&header.names()[*column], estimate)?));
+            }
+        }
+        let path = self.workloads.resolve(reference);
+        intake.refer_to(&path);
+        let graph = self.workloads.graph(&path).clone()?;
+        Ok(Measurement {
+            id,
+            architecture: cell("architecture").unwrap_or(graph.name()).to_owned(),
+            shape: cell("shape").unwrap_or_default().to_owned(),
+            workload: job(graph, setup, gpu)?,
+            label,
+            stack: cell("stack").or(options.stack.as_deref()).unwrap_or_default().to_owned(),
+            outcome,
+            utilisation,
+            published_estimates,
+        })
+    }
+}
+
+/// How a row's job was trained: what its cells say, on top of what holds for the table.
+fn setup<'r>(
+    default: Option<&TrainingSetup>,
+    batch_size: u64,
+    cell: &impl Fn(&'static str) -> Option<&'r str>,
+) -> Result<TrainingSetup, String> {
+    let mut setup = default.cloned().unwrap_or_else(|| TrainingSetup::new(batch_size));
+    setup.batch_size = batch_size;
+    if let Some(name) = cell("optimizer") {
+        setup.optimizer = Optimizer::from_name(name).map_err(|error| error.to_string())?;
+    }
+    if let Some(name) = cell("precision") {
+        setup.precision = Precision::from_name(name).map_err(|error| error.to_string())?;
+    }
+    if let Some(name) = cell("loss") {
+        setup.loss = serde_json::from_value(name.into()).map_err(|_| format!("`loss` is not known: `{name}`"))?;
+    }
+    for (name, field) in [("sequence_length", &mut setup.sequence_length), ("input_size", &mut setup.input_size)] {
+        if let Some(text) = cell(name) {
+            *field = Some(cells::count(name, Some(text))?);
+        }
+    }
+    if let Some(text) = cell("activation_checkpointing") {
+        setup.activation_checkpointing = cells::flag("activation_checkpointing", text)?;
+    }
+    if let Some(text) = cell("gradient_accumulation") {
+        setup.gradient_accumulation = cells::count("gradient_accumulation", Some(text))?;
+    }
+    Ok(setup)
+}
+
+fn table_outcome<'r>(
+    cell: &impl Fn(&'static str) -> Option<&'r str>,
+    gpu: &Gpu,
+    label: Label,
+) -> Result<Outcome, String> {
+    let mib = |name| cell(name).map(|text| cells::mib(name, text)).transpose();
+    let (peak, above) = (mib("peak_memory_mib")?, mib("above_mib")?);
+    match cell("status") {
+        Some("oom") => match above {
+            Some(above_mib) if above_mib > 0.0 => Ok(Outcome::OutOfMemory { above_mib }),
+            _ => outcome("peak_memory_mib", peak, true, gpu, label),
+        },
+        Some("ok") if peak.is_none() => Err("`status` is `ok`, but `peak_memory_mib` is empty".into()),
+        None | Some("ok") => outcome("peak_memory_mib", peak, false, gpu, label),
+        Some("unknown") => Ok(Outcome::Unknown),
+        Some(other) => Err(format!("`status` should be `ok`, `oom` or `unknown`, is `{}`", cells::short(other))),
+    }
+}

@@ -1,0 +1,184 @@
+//! What goes into an exported network and what comes out: one list for graph, metadata and manifest.
+
+use plimsoll_dataset::UTILISATION;
+use plimsoll_features::FeatureSchema;
+use plimsoll_model::{NetworkSettings, OutputSettings, Settings};
+use serde::{Deserialize, Serialize};
+
+use crate::onnx::{ElementType, Extent};
+
+/// Raw summary features.
+pub const SUMMARY: &str = "summary";
+/// Raw GPU features.
+pub const GPU: &str = "gpu";
+/// The counted live peak.
+pub const LIVE_PEAK: &str = "live_peak_mib";
+/// Operator tokens.
+pub const TOKENS: &str = "tokens";
+/// Raw numbers of the layers.
+pub const LAYERS: &str = "layers";
+/// Where a layer is real.
+pub const MASK: &str = "mask";
+/// Peak memory.
+pub const PEAK_MEMORY: &str = "peak_memory_mib";
+/// Spread of peak memory.
+pub const SCALE: &str = "scale";
+/// Utilisation.
+pub const UTILISATION_RATIOS: &str = "utilisation";
+/// Probabilities of the memory bins.
+pub const BIN_PROBABILITIES: &str = "bin_probabilities";
+
+/// An input or output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Port {
+    /// Its name in the graph.
+    pub name: String,
+    /// Type of its elements.
+    pub dtype: ElementType,
+    /// Its shape: numbers, and the names `batch` and `layers` for what the caller decides.
+    pub shape: Vec<Extent>,
+    /// Unit of its elements.
+    pub unit: String,
+    /// What it means, for people.
+    pub description: String,
+    /// What the columns stand for, where each is a quantity of its own and the feature schema does not name it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<Column>,
+}
+
+/// A column of an output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Column {
+    /// Name of the target.
+    pub target: String,
+    /// Unit of the target.
+    pub unit: String,
+    /// What the column is multiplied by to become the target in its unit.
+    pub factor: f64,
+}
+
+fn port(name: &str, dtype: ElementType, shape: Vec<Extent>, unit: &str, description: impl Into<String>) -> Port {
+    let description = description.into();
+    Port { name: name.into(), dtype, shape, unit: unit.into(), description, columns: Vec::new() }
+}
+
+/// Name of the extent that counts rows.
+const BATCH: &str = "batch";
+
+fn batch() -> Extent {
+    Extent::Named(BATCH.into())
+}
+
+/// The inputs of a network, in order.
+///
+/// They are raw: the graph scales them itself. A classifier reads no live peak, but takes it, so that one caller
+/// serves every network.
+pub fn inputs(settings: &Settings, schema: &FeatureSchema) -> Vec<Port> {
+    let layers = || Extent::Named("layers".into());
+    let (fixed, float) = (Extent::Fixed, ElementType::Float32);
+    let mut ports = vec![
+        port(
+            SUMMARY,
+            float,
+            vec![batch(), fixed(schema.summary.len())],
+            "as its name says",
+            "Raw summary features in the order of the schema's `summary`.",
+        ),
+        port(
+            GPU,
+            float,
+            vec![batch(), fixed(schema.gpu.len())],
+            "as its name says",
+            "Raw GPU features in the order of the schema's `gpu`.",
+        ),
+        port(
+            LIVE_PEAK,
+            float,
+            vec![batch(), fixed(1)],
+            "MiB",
+            "Bytes alive at the peak of a step, counted from the graph.",
+        ),
+    ];
+    if matches!(settings.network, NetworkSettings::Transformer { .. }) {
+        ports.extend([
+            port(
+                TOKENS,
+                ElementType::Int64,
+                vec![batch(), layers()],
+                "index",
+                "Operator tokens: indices into the schema's `tokens`. Any token in padding.",
+            ),
+            port(
+                LAYERS,
+                float,
+                vec![batch(), layers(), fixed(schema.layer.len())],
+                "as its name says",
+                "Raw numbers of each layer in the order of the schema's `layer`. Any number in padding.",
+            ),
+            port(
+                MASK,
+                ElementType::Bool,
+                vec![batch(), layers()],
+                "flag",
+                "True where a layer is real, false in padding behind it.",
+            ),
+        ]);
+    }
+    ports
+}
+
+/// The outputs of a network, in order.
+pub fn outputs(settings: &Settings) -> Vec<Port> {
+    let (fixed, float) = (Extent::Fixed, ElementType::Float32);
+    let mut ports = match settings.output {
+        OutputSettings::Regression => vec![
+            port(PEAK_MEMORY, float, vec![batch(), fixed(1)], "MiB", "Median of peak memory."),
+            port(
+                SCALE,
+                float,
+                vec![batch(), fixed(1)],
+                "natural logarithm",
+                "Scale of the logistic distribution of the natural logarithm of peak memory (the scale itself, not its \
+                 logarithm): memory stays below peak_memory_mib * (p / (1 - p)) ^ scale with probability p.",
+            ),
+        ],
+        OutputSettings::Bins { width_mib, count } => vec![
+            port(PEAK_MEMORY, float, vec![batch(), fixed(1)], "MiB", "Middle of the most probable memory bin."),
+            port(
+                BIN_PROBABILITIES,
+                float,
+                vec![batch(), fixed(count)],
+                "probability",
+                format!(
+                    "Probability of each memory bin: bin i holds i * {width_mib} MiB up to (i + 1) * {width_mib} MiB, \
+                     its upper edge excluded; the last is open above."
+                ),
+            ),
+        ],
+    };
+    let mut utilisation = port(
+        UTILISATION_RATIOS,
+        float,
+        vec![batch(), fixed(UTILISATION.len())],
+        "ratio",
+        "Utilisation between 0 and 1, a column for each target.",
+    );
+    utilisation.columns = UTILISATION
+        .iter()
+        .map(|target| Column { target: target.name().into(), unit: target.unit().into(), factor: target.per_ratio() })
+        .collect();
+    ports.push(utilisation);
+    ports
+}
+
+/// The shape of a port for a batch of so many rows and layers.
+pub fn shape(port: &Port, rows: usize, layers: usize) -> Vec<usize> {
+    let extent = |extent: &Extent| match extent {
+        Extent::Fixed(extent) => *extent,
+        Extent::Named(name) if name == BATCH => rows,
+        Extent::Named(_) => layers,
+    };
+    port.shape.iter().map(extent).collect()
+}

@@ -1,0 +1,85 @@
+//! Networks and samples for this crate's tests.
+
+use plimsoll_dataset::{Label, Measurement, Outcome, Sample};
+use plimsoll_graph::GpuCatalogue;
+use plimsoll_graph::generator::{Generated, Generator, GeneratorConfig};
+use plimsoll_model::{
+    DataDescription, DeviceKind, Fit, Learned, LearnedFit, NetworkSettings, OutputSettings, Settings, Silent,
+    TrainingSettings,
+};
+
+/// Generated workloads with made-up labels: every third ran out of memory, utilisation is partly unknown.
+pub(crate) fn samples(count: u64, seed: u64) -> Vec<Sample> {
+    let gpus = ["a100-40", "rtx-3090", "h100-80"].map(str::to_owned).to_vec();
+    let config = GeneratorConfig { count, seed, gpus, candidates: 4, ..GeneratorConfig::default() };
+    let generator = Generator::new(config, GpuCatalogue::built_in()).expect("a valid configuration");
+    generator.enumerate().map(|(index, generated)| sample(index, generated)).collect()
+}
+
+fn sample(index: usize, generated: Generated) -> Sample {
+    let mut sample = Sample::from_measurement(&Measurement {
+        id: generated.id,
+        architecture: generated.architecture,
+        shape: generated.shape,
+        workload: generated.workload,
+        label: Label::NvidiaSmiDevice,
+        stack: String::new(),
+        outcome: Outcome::Unknown,
+        utilisation: [None; 6],
+        published_estimates: Vec::new(),
+    });
+    let peak = f64::from(sample.features.live_peak_mib) * (1.1 + 0.2 * (index as f64).sin()) + 900.0;
+    sample.outcome = match index % 3 {
+        2 => Outcome::OutOfMemory { above_mib: 0.9 * peak },
+        _ => Outcome::Measured { peak_mib: peak },
+    };
+    for (metric, ratio) in sample.utilisation.iter_mut().enumerate() {
+        *ratio = ((index + metric) % 4 != 0).then(|| (((index * 7 + metric * 3) % 11) as f32) / 10.0);
+    }
+    sample
+}
+
+/// A small multilayer perceptron.
+pub(crate) const MLP: NetworkSettings = NetworkSettings::Mlp { hidden: 24, blocks: 2, dropout: 0.1 };
+/// A small Transformer.
+pub(crate) const TRANSFORMER: NetworkSettings = NetworkSettings::Transformer {
+    width: 16,
+    heads: 2,
+    layers: 2,
+    feed_forward: 24,
+    hidden: 24,
+    blocks: 1,
+    dropout: 0.1,
+};
+/// Few bins.
+pub(crate) const BINS: OutputSettings = OutputSettings::Bins { width_mib: 2048.0, count: 20 };
+
+/// Fits a network for a few epochs at a high rate, so that no weight is where initialisation put it.
+pub(crate) fn fit(network: NetworkSettings, output: OutputSettings, samples: &[Sample]) -> Learned {
+    let training = TrainingSettings {
+        seed: 5,
+        epochs: 6,
+        batch_size: 8,
+        learning_rate: 1e-2,
+        warmup: 0.0,
+        ..TrainingSettings::default()
+    };
+    let fit = LearnedFit {
+        settings: Settings { network, output, training },
+        data: DataDescription {
+            name: "synthetic".into(),
+            split: "everything".into(),
+            label: Label::NvidiaSmiDevice,
+            hash: "0123456789abcdef".into(),
+            training_rows: samples.len(),
+            censored_rows: samples.iter().filter(|sample| sample.outcome.is_censored()).count(),
+            gpus: vec!["a100-40".into(), "h100-80".into(), "rtx-3090".into()],
+            families: vec!["cnn".into(), "mlp".into(), "transformer".into()],
+        },
+        device: DeviceKind::Cpu.open().expect("always there"),
+        observer: &Silent,
+        folder: None,
+        events: None,
+    };
+    fit.fit(&samples.iter().collect::<Vec<_>>(), &[]).expect("a fit on sound data")
+}

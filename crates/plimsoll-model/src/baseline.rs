@@ -1,0 +1,90 @@
+//! Estimators without a network: what the field's formulas do, and what a constant adds.
+
+use plimsoll_dataset::Sample;
+
+use crate::error::{ModelError, Result};
+use crate::estimate::Estimate;
+use crate::estimator::{Estimator, Fit};
+
+/// A quantity computed from the graph alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Analytic {
+    /// Weights, gradients, optimiser states and saved activations, added up.
+    TensorSum,
+    /// The largest number of bytes alive during a step.
+    LivePeak,
+}
+
+impl Analytic {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::TensorSum => "tensor-sum",
+            Self::LivePeak => "live-peak",
+        }
+    }
+
+    fn mib(self, sample: &Sample) -> f64 {
+        f64::from(match self {
+            Self::TensorSum => sample.features.tensor_sum_mib,
+            Self::LivePeak => sample.features.live_peak_mib,
+        })
+    }
+}
+
+/// An analytic quantity as it is: nothing learned.
+impl Estimator for Analytic {
+    fn name(&self) -> &str {
+        (*self).name()
+    }
+
+    fn estimate(&self, samples: &[&Sample]) -> Vec<Estimate> {
+        samples.iter().map(|sample| memory(self.mib(sample))).collect()
+    }
+}
+
+/// Fits one constant on top of an analytic quantity: the median of what it lacks.
+impl Fit for Analytic {
+    type Fitted = WithConstant;
+    type Error = ModelError;
+
+    fn fit(&self, training: &[&Sample], _validation: &[&Sample]) -> Result<WithConstant> {
+        let lacking = |sample: &&Sample| sample.outcome.peak_mib().map(|peak| peak - self.mib(sample));
+        let mut lacks: Vec<f64> = training.iter().filter_map(lacking).collect();
+        lacks.sort_by(f64::total_cmp);
+        let constant_mib = *lacks.get(lacks.len() / 2).ok_or_else(|| ModelError::Data {
+            what: "the training part".into(),
+            expected: "at least one row with measured memory".into(),
+            found: format!("{} rows without", training.len()),
+        })?;
+        Ok(WithConstant { analytic: *self, constant_mib, name: format!("{}+constant", (*self).name()) })
+    }
+}
+
+/// An analytic quantity plus a fitted constant.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WithConstant {
+    analytic: Analytic,
+    constant_mib: f64,
+    name: String,
+}
+
+impl WithConstant {
+    /// The constant, MiB.
+    pub const fn constant_mib(&self) -> f64 {
+        self.constant_mib
+    }
+}
+
+impl Estimator for WithConstant {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn estimate(&self, samples: &[&Sample]) -> Vec<Estimate> {
+        samples.iter().map(|sample| memory((self.analytic.mib(sample) + self.constant_mib).max(1.0))).collect()
+    }
+}
+
+fn memory(mib: f64) -> Estimate {
+    Estimate { peak_memory_mib: Some(mib), ..Estimate::default() }
+}

@@ -1,0 +1,201 @@
+//! Rows packed for training, and batches gathered from them.
+
+use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+use plimsoll_dataset::{Outcome, Sample, Scaler};
+
+use crate::network::Widths;
+
+/// Samples as flat host vectors, features already scaled: packed once, gathered every step.
+#[derive(Debug, Clone)]
+pub struct Table {
+    widths: Widths,
+    offsets: Vec<usize>,
+    tokens: Vec<u16>,
+    layers: Vec<f32>,
+    summary: Vec<f32>,
+    gpu: Vec<f32>,
+    live_mib: Vec<f32>,
+    memory_mib: Vec<f32>,
+    is_measured: Vec<bool>,
+    is_censored: Vec<bool>,
+    utilisation: Vec<f32>,
+    has_utilisation: Vec<bool>,
+}
+
+impl Table {
+    /// Scales and packs samples. Sequences are left out where no network reads them.
+    pub fn new(samples: &[&Sample], scaler: &Scaler, widths: Widths, with_layers: bool) -> Self {
+        let rows = samples.len();
+        let mut table = Self {
+            widths,
+            offsets: vec![0],
+            tokens: Vec::new(),
+            layers: Vec::new(),
+            summary: Vec::with_capacity(rows * widths.summary),
+            gpu: Vec::with_capacity(rows * widths.gpu),
+            live_mib: Vec::with_capacity(rows),
+            memory_mib: Vec::with_capacity(rows),
+            is_measured: Vec::with_capacity(rows),
+            is_censored: Vec::with_capacity(rows),
+            utilisation: Vec::with_capacity(rows * 6),
+            has_utilisation: Vec::with_capacity(rows * 6),
+        };
+        for sample in samples {
+            table.push(sample, scaler, with_layers);
+        }
+        table
+    }
+
+    fn push(&mut self, sample: &Sample, scaler: &Scaler, with_layers: bool) {
+        let features = &sample.features;
+        if with_layers {
+            self.tokens.extend(&features.tokens);
+            let start = self.layers.len();
+            self.layers.extend(&features.layers);
+            scaler.scale_layers(&mut self.layers[start..]);
+        }
+        self.offsets.push(self.tokens.len());
+        let start = self.summary.len();
+        self.summary.extend(&features.summary);
+        scaler.scale_summary(&mut self.summary[start..]);
+        let start = self.gpu.len();
+        self.gpu.extend(&features.gpu);
+        scaler.scale_gpu(&mut self.gpu[start..]);
+        self.live_mib.push(features.live_peak_mib);
+        let (memory, is_measured) = match sample.outcome {
+            Outcome::Measured { peak_mib } => (peak_mib, true),
+            Outcome::OutOfMemory { above_mib } => (above_mib, false),
+            Outcome::Unknown => (1.0, false),
+        };
+        self.memory_mib.push(memory as f32);
+        self.is_measured.push(is_measured);
+        self.is_censored.push(sample.outcome.is_censored());
+        for ratio in sample.utilisation {
+            self.utilisation.push(ratio.unwrap_or_default());
+            self.has_utilisation.push(ratio.is_some());
+        }
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.live_mib.len()
+    }
+
+    /// Rows in which each utilisation metric was recorded.
+    pub fn utilisation_rows(&self) -> [usize; 6] {
+        std::array::from_fn(|metric| self.has_utilisation.iter().skip(metric).step_by(6).filter(|has| **has).count())
+    }
+
+    /// Layers of a row.
+    pub fn length(&self, row: usize) -> usize {
+        self.offsets[row + 1] - self.offsets[row]
+    }
+
+    /// Gathers rows into tensors; sequences are padded to the longest of the batch.
+    pub fn batch(&self, rows: &[usize], device: &Device) -> Batch {
+        let matrix = |source: &[f32], width: usize| {
+            let mut data = Vec::with_capacity(rows.len() * width);
+            for &row in rows {
+                data.extend_from_slice(&source[row * width..(row + 1) * width]);
+            }
+            Tensor::<2>::from_data(TensorData::new(data, [rows.len(), width]), device)
+        };
+        Batch {
+            summary: matrix(&self.summary, self.widths.summary),
+            gpu: matrix(&self.gpu, self.widths.gpu),
+            live_mib: matrix(&self.live_mib, 1),
+            sequence: (!self.tokens.is_empty()).then(|| self.sequence(rows, device)),
+        }
+    }
+
+    fn sequence(&self, rows: &[usize], device: &Device) -> Sequence {
+        let longest = rows.iter().map(|&row| self.length(row)).max().unwrap_or_default().max(1);
+        let (count, width) = (rows.len(), self.widths.layer);
+        let mut tokens = vec![0_i32; count * longest];
+        let mut numbers = vec![0.0_f32; count * longest * width];
+        let mut is_padding = vec![true; count * longest];
+        let mut share = vec![0.0_f32; count * longest];
+        for (index, &row) in rows.iter().enumerate() {
+            let (start, length) = (self.offsets[row], self.length(row));
+            let at = index * longest;
+            for layer in 0..length {
+                tokens[at + layer] = i32::from(self.tokens[start + layer]);
+            }
+            numbers[at * width..(at + length) * width]
+                .copy_from_slice(&self.layers[start * width..(start + length) * width]);
+            is_padding[at..at + length].fill(false);
+            share[at..at + length].fill(1.0 / length.max(1) as f32);
+        }
+        Sequence {
+            tokens: Tensor::from_data(TensorData::new(tokens, [count, longest]), device),
+            numbers: Tensor::from_data(TensorData::new(numbers, [count, longest, width]), device),
+            is_padding: Tensor::from_data(TensorData::new(is_padding, [count, longest]), device),
+            share: Tensor::from_data(TensorData::new(share, [count, longest, 1]), device),
+        }
+    }
+
+    /// Gathers the targets of rows.
+    pub fn targets(&self, rows: &[usize], device: &Device) -> Targets {
+        let column = |value: &dyn Fn(usize) -> f32| {
+            let data: Vec<f32> = rows.iter().map(|&row| value(row)).collect();
+            Tensor::<1>::from_data(TensorData::new(data, [rows.len()]), device)
+        };
+        let matrix = |value: &dyn Fn(usize) -> f32| {
+            let data: Vec<f32> =
+                rows.iter().flat_map(|&row| (0..6).map(move |metric| row * 6 + metric)).map(value).collect();
+            Tensor::<2>::from_data(TensorData::new(data, [rows.len(), 6]), device)
+        };
+        let flag = |condition: bool| f32::from(u8::from(condition));
+        Targets {
+            log_memory: column(&|row| self.memory_mib[row].max(1.0).ln()),
+            memory_mib: rows.iter().map(|&row| self.memory_mib[row]).collect(),
+            is_measured: column(&|row| flag(self.is_measured[row])),
+            is_censored: column(&|row| flag(self.is_censored[row])),
+            utilisation: matrix(&|index| self.utilisation[index]),
+            has_utilisation: matrix(&|index| flag(self.has_utilisation[index])),
+        }
+    }
+}
+
+/// Inputs of a network.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// Scaled summary features, `[b, s]`.
+    pub summary: Tensor<2>,
+    /// Scaled GPU features, `[b, g]`.
+    pub gpu: Tensor<2>,
+    /// Analytically counted live peak in MiB, unscaled, `[b, 1]`.
+    pub live_mib: Tensor<2>,
+    /// The layer sequence, where the network reads it.
+    pub sequence: Option<Sequence>,
+}
+
+/// A padded layer sequence.
+#[derive(Debug, Clone)]
+pub struct Sequence {
+    /// Tokens, `[b, n]`.
+    pub tokens: Tensor<2, Int>,
+    /// Scaled numbers, `[b, n, f]`.
+    pub numbers: Tensor<3>,
+    /// True where a row has ended, `[b, n]`.
+    pub is_padding: Tensor<2, Bool>,
+    /// One over the row's length inside it, zero in padding, `[b, n, 1]`.
+    pub share: Tensor<3>,
+}
+
+/// Targets of a batch, with masks for what is unknown.
+#[derive(Debug, Clone)]
+pub struct Targets {
+    /// Logarithm of peak memory, or of its lower bound, in MiB, `[b]`.
+    pub log_memory: Tensor<1>,
+    /// The same in MiB, on the host.
+    pub memory_mib: Vec<f32>,
+    /// One where memory was measured, `[b]`.
+    pub is_measured: Tensor<1>,
+    /// One where only a lower bound is known, `[b]`.
+    pub is_censored: Tensor<1>,
+    /// Utilisation ratios, `[b, 6]`.
+    pub utilisation: Tensor<2>,
+    /// One where a ratio was recorded, `[b, 6]`.
+    pub has_utilisation: Tensor<2>,
+}

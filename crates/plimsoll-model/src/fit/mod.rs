@@ -1,0 +1,258 @@
+//! Fitting a network to samples.
+
+mod order;
+mod schedule;
+
+use std::path::PathBuf;
+
+use burn::grad_clipping::GradientClippingConfig;
+use burn::module::Module;
+use burn::optim::{AdamWConfig, GradientsParams, ModuleOptimizer};
+use burn::tensor::Device;
+use plimsoll_dataset::{Sample, Scaler};
+
+use crate::batch::Table;
+use crate::checkpoint::{DataDescription, Description, Progress, TrainingFolder};
+use crate::error::{ModelError, Result};
+use crate::estimator::Fit;
+use crate::events::{Epoch, EventSink, Observer, TensorBoard, record};
+use crate::learned::Learned;
+use crate::network::{Network, Widths};
+use crate::objective::loss;
+use crate::settings::Settings;
+
+/// Settings of a learned estimator, with where and under whose eyes it is fitted.
+pub struct LearnedFit<'a> {
+    /// Network, output and training.
+    pub settings: Settings,
+    /// What is fitted to, for the record.
+    pub data: DataDescription,
+    /// Where it runs.
+    pub device: Device,
+    /// Listens and may stop the fit.
+    pub observer: &'a dyn Observer,
+    /// Folder for the state after each epoch; a fit interrupted there goes on. `None` keeps nothing.
+    pub folder: Option<PathBuf>,
+    /// Folder for TensorBoard event files.
+    pub events: Option<PathBuf>,
+}
+
+impl Fit for LearnedFit<'_> {
+    type Fitted = Learned;
+    type Error = ModelError;
+
+    /// Fits a new network. The validation samples decide when to stop, if `patience` is set, and are reported.
+    ///
+    /// # Errors
+    /// Settings out of range, no measured training rows, a loss that leaves the numbers, an interruption, a folder
+    /// that holds another fit, files that cannot be written.
+    fn fit(&self, training: &[&Sample], validation: &[&Sample]) -> Result<Learned> {
+        self.settings.check()?;
+        if !training.iter().any(|sample| sample.outcome.peak_mib().is_some()) {
+            return Err(ModelError::Data {
+                what: "the training part".into(),
+                expected: "at least one row with measured memory".into(),
+                found: format!("{} rows without", training.len()),
+            });
+        }
+        Training::new(self, training, validation)?.run()
+    }
+}
+
+/// A fit under way.
+struct Training<'a> {
+    fit: &'a LearnedFit<'a>,
+    device: Device,
+    scaler: Scaler,
+    table: Table,
+    validation: Table,
+    network: Network,
+    optimizer: ModuleOptimizer,
+    progress: Progress,
+    folder: Option<TrainingFolder>,
+    events: Option<TensorBoard>,
+    best: Option<Network>,
+}
+
+impl<'a> Training<'a> {
+    fn new(fit: &'a LearnedFit<'a>, training: &[&Sample], validation: &[&Sample]) -> Result<Self> {
+        let settings = &fit.settings;
+        let device = fit.device.clone().autodiff();
+        let scaler = Scaler::fit(training.iter().map(|sample| &sample.features))?;
+        let widths = Widths::current();
+        device.seed(settings.training.seed);
+        let network = Network::new(&settings.network, &settings.output, widths, &device);
+        let with_layers = network.reads_layers();
+        let optimizer = AdamWConfig::new()
+            .with_epsilon(1e-8)
+            .with_weight_decay(settings.training.weight_decay as f32)
+            .with_grad_clipping(Some(GradientClippingConfig::Norm(settings.training.gradient_clip as f32)))
+            .init();
+        let folder = fit.folder.as_deref().map(TrainingFolder::new).transpose()?;
+        let events = fit.events.as_deref().map(TensorBoard::new).transpose().map_err(|source| ModelError::File {
+            action: "write",
+            path: fit.events.clone().unwrap_or_default(),
+            source,
+        })?;
+        let mut state = Self {
+            fit,
+            device,
+            table: Table::new(training, &scaler, widths, with_layers),
+            validation: Table::new(validation, &scaler, widths, with_layers),
+            scaler,
+            network,
+            optimizer,
+            progress: Progress::new(settings, &fit.data.hash),
+            folder,
+            events,
+            best: None,
+        };
+        state.resume()?;
+        Ok(state)
+    }
+
+    /// Takes up what an interrupted fit left in the folder.
+    fn resume(&mut self) -> Result<()> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let Some(progress) = folder.progress()? else { return Ok(()) };
+        let fresh = &self.progress;
+        if progress.settings != fresh.settings
+            || progress.schema != fresh.schema
+            || progress.data_hash != fresh.data_hash
+            || progress.is_finished
+        {
+            // Another fit, or one that is done: its finished checkpoint stays until this one replaces it.
+            return Ok(());
+        }
+        let epoch = progress.epochs();
+        if epoch > 0 {
+            if progress.best_epoch > 0 && progress.best_epoch != epoch {
+                self.best = Some(folder.load_weights(progress.best_epoch, self.network.clone())?);
+            }
+            self.network = folder.load_weights(epoch, self.network.clone())?;
+            let bytes = folder.load_optimizer(epoch)?;
+            self.optimizer = self.optimizer.clone().from_bytes(bytes).map_err(|error| ModelError::Checkpoint {
+                path: self.fit.folder.clone().unwrap_or_default(),
+                expected: "the optimiser's state".into(),
+                found: error.to_string(),
+            })?;
+            if progress.best_epoch == epoch {
+                self.best = Some(self.network.clone());
+            }
+        }
+        self.progress = progress;
+        Ok(())
+    }
+
+    fn run(mut self) -> Result<Learned> {
+        let settings = &self.fit.settings.training;
+        let steps_per_epoch = self.table.rows().div_ceil(settings.batch_size);
+        self.fit.observer.begin(settings.epochs, self.progress.epochs(), steps_per_epoch);
+        while self.progress.epochs() < settings.epochs && !self.is_out_of_patience() {
+            self.epoch(steps_per_epoch)?;
+        }
+        self.fit.observer.end();
+        let uses_best = settings.patience > 0;
+        let network = self.best.take().filter(|_| uses_best).unwrap_or_else(|| self.network.clone());
+        let mut description = Description::new(self.fit.settings.clone(), self.scaler.clone(), self.fit.data.clone());
+        description.history.clone_from(&self.progress.history);
+        description.utilisation_rows = self.table.utilisation_rows();
+        let learned = Learned::new(description, &network, &self.device);
+        if let (Some(folder), Some(path)) = (&self.folder, &self.fit.folder) {
+            learned.save(path)?;
+            folder.finish(&mut self.progress)?;
+        }
+        Ok(learned)
+    }
+
+    fn is_out_of_patience(&self) -> bool {
+        let patience = self.fit.settings.training.patience;
+        patience > 0 && self.progress.epochs() >= self.progress.best_epoch + patience
+    }
+
+    fn epoch(&mut self, steps_per_epoch: usize) -> Result<()> {
+        let (epoch, settings) = (self.progress.epochs(), &self.fit.settings.training);
+        // Dropout draws from the device's generator: a seed per epoch makes a resumed fit draw the same.
+        self.device.seed(order::mix(settings.seed, epoch as u64));
+        let batches = order::batches(&self.table, settings.batch_size, settings.seed, epoch as u64);
+        let total_steps = (settings.epochs * steps_per_epoch) as f64;
+        let (mut sum, mut learning_rate) = (0.0, 0.0);
+        for (step, rows) in batches.iter().enumerate() {
+            if self.fit.observer.should_stop() {
+                return Err(ModelError::Interrupted { epochs: epoch });
+            }
+            learning_rate = schedule::learning_rate(settings, (epoch * steps_per_epoch + step) as f64 / total_steps);
+            let value = self.step(rows, learning_rate);
+            if !value.is_finite() {
+                return Err(ModelError::Diverged { epoch: epoch + 1, loss: value });
+            }
+            sum += value * rows.len() as f64;
+            let longest = rows.iter().map(|&row| self.table.length(row)).max().unwrap_or_default();
+            self.fit.observer.step(rows.len(), longest);
+        }
+        let (validation_loss, validation_median_ape_pct) = self.validate();
+        let report = Epoch {
+            epoch: epoch + 1,
+            training_loss: sum / self.table.rows() as f64,
+            validation_loss,
+            validation_median_ape_pct,
+            learning_rate,
+        };
+        self.progress.history.push(report);
+        let judged = validation_loss.unwrap_or(report.training_loss);
+        if self.progress.best_loss.is_none_or(|best| judged < best) {
+            self.progress.best_loss = Some(judged);
+            self.progress.best_epoch = epoch + 1;
+            self.best = Some(self.network.clone());
+        }
+        if let Some(folder) = &self.folder {
+            let optimizer = self.optimizer.into_bytes().map_err(|error| ModelError::Checkpoint {
+                path: self.fit.folder.clone().unwrap_or_default(),
+                expected: "an optimiser state that can be written".into(),
+                found: error.to_string(),
+            })?;
+            folder.save(&self.progress, &self.network, &optimizer)?;
+        }
+        if let Some(events) = &mut self.events {
+            record(events as &mut dyn EventSink, &report);
+        }
+        self.fit.observer.epoch(&report);
+        Ok(())
+    }
+
+    /// One step of the optimiser; returns the loss before it.
+    fn step(&mut self, rows: &[usize], learning_rate: f64) -> f64 {
+        let batch = self.table.batch(rows, &self.device);
+        let targets = self.table.targets(rows, &self.device);
+        let outputs = self.network.forward(&batch);
+        let loss = loss(&outputs, &targets, &self.fit.settings.output, &self.fit.settings.training);
+        let gradients = GradientsParams::from_grads(loss.backward(), &self.network);
+        let value = f64::from(loss.into_scalar::<f32>());
+        self.network = self.optimizer.step(learning_rate, self.network.clone(), gradients);
+        value
+    }
+
+    /// Loss and median error on the validation part, without dropout.
+    fn validate(&self) -> (Option<f64>, Option<f64>) {
+        let rows: Vec<usize> = (0..self.validation.rows()).collect();
+        if rows.is_empty() {
+            return (None, None);
+        }
+        let (network, device) = (self.network.valid(), self.device.clone().inner());
+        let (mut sum, mut errors) = (0.0, Vec::new());
+        for rows in rows.chunks(256) {
+            let outputs = network.forward(&self.validation.batch(rows, &device));
+            let targets = self.validation.targets(rows, &device);
+            let value = loss(&outputs, &targets, &self.fit.settings.output, &self.fit.settings.training);
+            sum += f64::from(value.into_scalar::<f32>()) * rows.len() as f64;
+            if let Some(log_memory) = outputs.log_memory {
+                let difference = (log_memory - targets.log_memory.clone()).into_data();
+                let is_measured = targets.is_measured.into_data();
+                let measured = difference.iter::<f32>().zip(is_measured.iter::<f32>()).filter(|(_, flag)| *flag > 0.0);
+                errors.extend(measured.map(|(difference, _)| 100.0 * f64::from(difference.exp_m1().abs())));
+            }
+        }
+        errors.sort_by(f64::total_cmp);
+        (Some(sum / rows.len() as f64), errors.get(errors.len() / 2).copied())
+    }
+}

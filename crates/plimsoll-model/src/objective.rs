@@ -1,0 +1,57 @@
+//! The losses.
+
+use burn::tensor::activation::log_softmax;
+use burn::tensor::{Int, Tensor, TensorData};
+use plimsoll_dataset::Bins;
+
+use crate::batch::Targets;
+use crate::network::Outputs;
+use crate::settings::{OutputSettings, TrainingSettings};
+
+/// The joint loss of a batch: memory by likelihood, utilisation by cross-entropy, unknown targets masked.
+pub fn loss(outputs: &Outputs, targets: &Targets, output: &OutputSettings, settings: &TrainingSettings) -> Tensor<1> {
+    let memory = match (output.bins(), &outputs.log_memory, &outputs.log_scale, &outputs.bin_logits) {
+        (Some(bins), _, _, Some(logits)) => bin_cross_entropy(logits.clone(), targets, bins),
+        (None, Some(log_memory), Some(log_scale), _) => {
+            negative_log_likelihood(log_memory.clone(), log_scale.clone(), targets)
+        }
+        _ => unreachable!("the network was built for this output"),
+    };
+    let utilisation = utilisation_cross_entropy(outputs.utilisation_logits.clone(), targets);
+    memory * settings.memory_weight + utilisation * settings.utilisation_weight
+}
+
+/// Logistic likelihood of the logarithm of memory.
+///
+/// Its tails are as heavy as a Laplace distribution's, so that a few spikes do not bend the rest, and the
+/// probability of lying above a limit, which is all that is known of a run that ran out of memory, is a sigmoid.
+fn negative_log_likelihood(median: Tensor<1>, log_scale: Tensor<1>, targets: &Targets) -> Tensor<1> {
+    let z = (targets.log_memory.clone() - median) / log_scale.clone().exp();
+    let measured = log_scale + z.clone() + softplus(-z.clone()) * 2.0;
+    // -ln P(above) of a logistic distribution.
+    let censored = softplus(z);
+    let known = (targets.is_measured.clone() + targets.is_censored.clone()).sum().clamp_min(1.0);
+    (measured * targets.is_measured.clone() + censored * targets.is_censored.clone()).sum() / known
+}
+
+/// Cross-entropy of memory bins over measured rows.
+fn bin_cross_entropy(logits: Tensor<2>, targets: &Targets, bins: Bins) -> Tensor<1> {
+    let classes: Vec<i32> = targets.memory_mib.iter().map(|&mib| bins.index(f64::from(mib)) as i32).collect();
+    let rows = classes.len();
+    let classes = Tensor::<2, Int>::from_data(TensorData::new(classes, [rows, 1]), &logits.device());
+    let picked: Tensor<1> = log_softmax(logits, 1).gather(1, classes).squeeze_dim(1);
+    let known = targets.is_measured.clone().sum().clamp_min(1.0);
+    (-picked * targets.is_measured.clone()).sum() / known
+}
+
+/// Cross-entropy of ratios: its minimum is the expected ratio, and it stays steep near zero and one.
+fn utilisation_cross_entropy(logits: Tensor<2>, targets: &Targets) -> Tensor<1> {
+    let each = softplus(logits.clone()) - logits * targets.utilisation.clone();
+    let known = targets.has_utilisation.clone().sum().clamp_min(1.0);
+    (each * targets.has_utilisation.clone()).sum() / known
+}
+
+/// `ln(1 + exp(x))` without overflow.
+fn softplus<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    x.clone().clamp_min(0.0) + (-x.abs()).exp().log1p()
+}

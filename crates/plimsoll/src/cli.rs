@@ -1,0 +1,266 @@
+//! Arguments, and the help that teaches them.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Tells how much GPU memory a training job takes, and how hard it works the GPU, before it runs.
+///
+/// Start with `plimsoll run configs/quickstart.toml`: it makes workloads, fits an estimator, and leaves a report,
+/// a leaderboard and an ONNX file. Then ask about a model of your own with `plimsoll estimate`.
+#[derive(Debug, Parser)]
+#[command(name = "plimsoll", version, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Everything a config describes: data, fits, evaluation, report, export.
+    ///
+    /// Writes report.md, report.html, scores.json, predictions.parquet, leaderboard.csv, checkpoint/, model.onnx and
+    /// manifest.json. Interrupted, the same command goes on where it stopped.
+    Run(RunArguments),
+    /// Say what a training job will take.
+    ///
+    /// FILE is a computation graph (JSON) or a printed layer summary (torchsummary or torchinfo).
+    /// Example: plimsoll estimate resnet50.json --batch 64 --gpu a100-40
+    Estimate(EstimateArguments),
+    /// Read measurements in any known layout and keep them as Parquet.
+    ///
+    /// Prints how many rows were accepted and rejected; `--rejects` keeps the rejected ones with their reasons.
+    Ingest(IngestArguments),
+    /// Make synthetic workloads, labelled by a formula and marked as simulated.
+    Generate(GenerateArguments),
+    /// Turn measurements into features.
+    Featurize(FeaturizeArguments),
+    /// Fit one estimator of a config to all its data and keep the checkpoint.
+    Fit(FitArguments),
+    /// Judge a checkpoint on measurements.
+    Evaluate(EvaluateArguments),
+    /// Write the report of a run again from its predictions.
+    Report(ReportArguments),
+    /// Collect runs into a leaderboard, or show one.
+    Leaderboard(LeaderboardArguments),
+    /// Write a checkpoint as ONNX with its manifest.
+    Export(ExportArguments),
+    /// List the GPU catalogue.
+    Gpus(GpusArguments),
+    /// One fit of a run, in a process of its own.
+    #[command(hide = true)]
+    Worker(WorkerArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// The experiment, a TOML file as in configs/.
+    pub(crate) config: PathBuf,
+    /// Folder for the results [default: runs/NAME].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Fits that run at once [default: one per core].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Print the scores as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What is not in the files: needed where rows or graphs do not say it.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SourceArguments {
+    /// Layout of the files [default: told from their content].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) format: Option<String>,
+    /// Catalogue entries of your own (TOML; see `plimsoll gpus --template`).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) gpu_file: Option<PathBuf>,
+    /// Any rejected row is a failure.
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct IngestArguments {
+    /// Files or folders of measurements.
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The Parquet file to write.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Keep rejected rows with their reasons in this CSV file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rejects: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) source: SourceArguments,
+    #[command(flatten)]
+    pub(crate) setup: SetupArguments,
+    /// Print counts as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How the job is trained and on which GPU.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SetupArguments {
+    /// Samples per step.
+    #[arg(long, value_name = "N")]
+    pub(crate) batch: Option<u64>,
+    /// The GPU, by catalogue name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) gpu: Option<String>,
+    /// Optimiser: sgd, sgd_momentum, adam, adamw, adafactor, adam8bit or rms_prop.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) optimizer: Option<String>,
+    /// Precision: fp32, tf32, amp (fp16), amp_bf16 or bf16.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) precision: Option<String>,
+    /// Micro-batches per step.
+    #[arg(long, value_name = "N")]
+    pub(crate) gradient_accumulation: Option<u64>,
+    /// Recompute activations in the backward pass.
+    #[arg(long)]
+    pub(crate) activation_checkpointing: bool,
+    /// Train only weights whose name starts with this; may be given several times.
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) trainable: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EstimateArguments {
+    /// A graph or a layer summary; `-` reads standard input.
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) setup: SetupArguments,
+    /// Catalogue entries of your own.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) gpu_file: Option<PathBuf>,
+    /// The estimator [default: the one that ships with Plimsoll].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GenerateArguments {
+    /// How many workloads.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) count: u64,
+    /// Seed: the same seed makes the same workloads.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Families, separated by commas.
+    #[arg(long, value_delimiter = ',', default_values_t = ["mlp".to_owned(), "cnn".to_owned(), "transformer".to_owned()])]
+    pub(crate) families: Vec<String>,
+    /// GPUs, separated by commas.
+    #[arg(long, value_delimiter = ',', default_values_t = ["a100-40".to_owned()])]
+    pub(crate) gpus: Vec<String>,
+    /// The Parquet file to write.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FeaturizeArguments {
+    /// Files of measurements, raw or ingested.
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The Parquet file to write.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) source: SourceArguments,
+    #[command(flatten)]
+    pub(crate) setup: SetupArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FitArguments {
+    /// The experiment, a TOML file as in configs/.
+    pub(crate) config: PathBuf,
+    /// Which of its estimators, by name [default: the first].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) estimator: Option<String>,
+    /// Folder for the checkpoint.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EvaluateArguments {
+    /// The checkpoint folder.
+    pub(crate) checkpoint: PathBuf,
+    /// Files of measurements: raw, ingested or featurised.
+    #[arg(long, value_name = "FILE", num_args = 1.., required = true)]
+    pub(crate) data: Vec<PathBuf>,
+    /// Keep every row with its estimate (.parquet or .csv).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) predictions: Option<PathBuf>,
+    /// Width of the bins for bin accuracy, MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 8192.0)]
+    pub(crate) bin_width: f64,
+    #[command(flatten)]
+    pub(crate) source: SourceArguments,
+    #[command(flatten)]
+    pub(crate) setup: SetupArguments,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    /// The folder of a run.
+    pub(crate) run: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LeaderboardArguments {
+    /// Folders of runs, or leaderboard files.
+    pub(crate) runs: Vec<PathBuf>,
+    /// The leaderboard to collect them into.
+    #[arg(long, value_name = "FILE", default_value = "evaluation/leaderboard.csv")]
+    pub(crate) into: PathBuf,
+    /// Only this target.
+    #[arg(long, value_name = "NAME", default_value = "peak_memory_mib")]
+    pub(crate) target: String,
+    /// Print all rows as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    /// The checkpoint folder.
+    pub(crate) checkpoint: PathBuf,
+    /// Folder for model.onnx and manifest.json.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Also write rows with their estimates, for a check in another runtime.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) parity: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GpusArguments {
+    /// Only entries that contain this.
+    pub(crate) name: Option<String>,
+    /// Catalogue entries of your own.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) gpu_file: Option<PathBuf>,
+    /// Print an entry to fill in for a GPU of your own.
+    #[arg(long)]
+    pub(crate) template: bool,
+    /// Print all figures as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WorkerArguments {
+    /// The job, a JSON file.
+    pub(crate) job: PathBuf,
+}

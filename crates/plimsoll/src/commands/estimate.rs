@@ -1,0 +1,227 @@
+//! `plimsoll estimate`
+
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use plimsoll_dataset::{Label, Measurement, Outcome, Sample, UTILISATION};
+use plimsoll_graph::{Graph, Workload, json, summary};
+use plimsoll_model::{DeviceKind, Estimate, Estimator, Learned};
+use plimsoll_simulate::{StepMemory, node_cost};
+use serde_json::{Map, Value, json};
+
+use super::source;
+use crate::cli::EstimateArguments;
+use crate::output::{self, gib};
+
+/// The estimator that ships with Plimsoll.
+const SHIPPED_DESCRIPTION: &[u8] = include_bytes!("../../../../checkpoints/default/checkpoint.json");
+const SHIPPED_WEIGHTS: &[u8] = include_bytes!("../../../../checkpoints/default/weights.bpk");
+
+/// Says what a training job will take.
+pub(super) fn run(arguments: &EstimateArguments) -> Result<()> {
+    let catalogue = source::catalogue(arguments.gpu_file.as_deref())?;
+    let setup = source::setup(&arguments.setup)?
+        .ok_or_else(|| source::missing("the batch size is not given", "say `--batch N`"))?;
+    let gpu = source::gpu(arguments.setup.gpu.as_deref(), &catalogue)?
+        .ok_or_else(|| source::missing("the GPU is not given", "say `--gpu NAME`; `plimsoll gpus` lists them"))?;
+    let (graph, is_summary) = read(&arguments.file)?;
+    let workload = Workload::new(graph, setup, gpu)?;
+    let device = DeviceKind::Cpu.open()?;
+    let learned = match &arguments.checkpoint {
+        Some(folder) => Learned::load(folder, &device)?,
+        None => Learned::parse(SHIPPED_DESCRIPTION, SHIPPED_WEIGHTS.to_vec(), Path::new("built-in"), &device)?,
+    };
+    let answer = Answer::new(&arguments.file, workload, &learned, is_summary);
+    if arguments.json { output::json(&answer.json()) } else { output::line(answer.words()) }
+}
+
+/// A graph from a file in either format; the flag says that it came from a layer summary.
+fn read(path: &Path) -> Result<(Graph, bool)> {
+    let (text, what) = if path == Path::new("-") {
+        let mut text = String::new();
+        let limit = json::MAX_FILE_BYTES;
+        std::io::stdin().lock().take(limit + 1).read_to_string(&mut text).context("cannot read standard input")?;
+        ensure!(text.len() as u64 <= limit, "standard input is too large: expected at most {limit} bytes");
+        (text, "standard input".to_owned())
+    } else {
+        (json::read_text(path, json::MAX_FILE_BYTES)?, path.display().to_string())
+    };
+    if summary::is_summary(&text) {
+        return Ok((summary::parse(&text, &what)?, true));
+    }
+    Ok((json::parse(&text, &what)?, false))
+}
+
+/// Everything there is to say of one workload.
+struct Answer {
+    file: String,
+    workload: Workload,
+    memory: StepMemory,
+    flops: u64,
+    layers: usize,
+    estimate: Estimate,
+    estimator: Value,
+    warnings: Vec<String>,
+}
+
+impl Answer {
+    fn new(file: &Path, workload: Workload, learned: &Learned, is_summary: bool) -> Self {
+        let memory = StepMemory::of(&workload);
+        let nodes = workload.graph().nodes();
+        let flops = nodes.iter().map(|node| node_cost(&workload, node).flops).fold(0, u64::saturating_add);
+        let sample = Sample::from_measurement(&Measurement {
+            id: file.display().to_string(),
+            architecture: workload.graph().name().into(),
+            shape: String::new(),
+            workload: workload.clone(),
+            label: Label::Unknown,
+            stack: String::new(),
+            outcome: Outcome::Unknown,
+            utilisation: [None; 6],
+            published_estimates: Vec::new(),
+        });
+        let estimate = learned.estimate(&[&sample]).first().copied().unwrap_or_default();
+        let description = learned.description();
+        let estimator = json!({
+            "name": learned.name(),
+            "fitted_to": description.data.name,
+            "label": description.data.label,
+            "rows": description.data.training_rows,
+        });
+        let warnings = warnings(&workload, learned, &sample, is_summary);
+        Self {
+            file: file.display().to_string(),
+            layers: sample.features.tokens.len(),
+            workload,
+            memory,
+            flops,
+            estimate,
+            estimator,
+            warnings,
+        }
+    }
+
+    fn peak_mib(&self) -> f64 {
+        self.estimate.peak_memory_mib.unwrap_or_default()
+    }
+
+    fn capacity_mib(&self) -> f64 {
+        self.workload.gpu().memory_mib as f64
+    }
+
+    fn json(&self) -> Value {
+        let (graph, gpu) = (self.workload.graph(), self.workload.gpu());
+        let mut answer = Map::new();
+        let mut put = |name: &str, value: Value| answer.insert(name.into(), value);
+        put("file", json!(self.file));
+        put("name", json!(graph.name()));
+        put("family", json!(graph.family()));
+        put("gpu", json!({ "name": gpu.name, "memory_mib": gpu.memory_mib }));
+        put("setup", json!(self.workload.setup()));
+        put("peak_memory_mib", json!(self.peak_mib()));
+        put("fits", json!(self.peak_mib() <= self.capacity_mib()));
+        for (target, ratio) in UTILISATION.iter().zip(self.estimate.utilisation) {
+            put(target.name(), json!(ratio.map(|ratio| ratio * target.per_ratio())));
+        }
+        put(
+            "totals",
+            json!({
+                "parameters": graph.parameter_count(),
+                "nodes": graph.nodes().len(),
+                "layers_seen": self.layers,
+                "forward_flops": self.flops,
+                "parameter_bytes": self.memory.parameter_bytes,
+                "buffer_bytes": self.memory.buffer_bytes,
+                "gradient_bytes": self.memory.gradient_bytes,
+                "optimizer_bytes": self.memory.optimizer_bytes,
+                "activation_bytes": self.memory.activation_bytes,
+                "live_peak_bytes": self.memory.live_peak_bytes,
+                "tensor_sum_bytes": self.memory.tensor_sum_bytes(),
+            }),
+        );
+        put("estimator", self.estimator.clone());
+        put("warnings", json!(self.warnings));
+        Value::Object(answer)
+    }
+
+    fn words(&self) -> String {
+        let (graph, setup, gpu) = (self.workload.graph(), self.workload.setup(), self.workload.gpu());
+        let mib = |bytes: u64| gib(bytes as f64 / f64::from(1 << 20));
+        let share = 100.0 * self.peak_mib() / self.capacity_mib();
+        let verdict = if share <= 100.0 { "fits" } else { "does not fit" };
+        let mut lines = vec![
+            format!(
+                "{}: batch {}, {}, {} on {}",
+                graph.name(),
+                setup.batch_size,
+                setup.optimizer.name(),
+                setup.precision.name(),
+                gpu.name
+            ),
+            format!(
+                "  peak memory   {} of {} ({share:.0} %): {verdict}",
+                gib(self.peak_mib()),
+                gib(self.capacity_mib())
+            ),
+            format!(
+                "  made of       weights {}, gradients {}, optimiser {}, activations {}",
+                mib(self.memory.parameter_bytes + self.memory.buffer_bytes),
+                mib(self.memory.gradient_bytes),
+                mib(self.memory.optimizer_bytes),
+                mib(self.memory.activation_bytes)
+            ),
+        ];
+        let metrics: Vec<String> = UTILISATION
+            .iter()
+            .zip(self.estimate.utilisation)
+            .filter_map(|(target, ratio)| Some(format!("{} {:.0} %", target.short_name(), 100.0 * ratio?)))
+            .collect();
+        if !metrics.is_empty() {
+            lines.push(format!("  utilisation   {}", metrics.join(", ")));
+        }
+        lines.push(format!(
+            "  the graph     {} parameters, {} operators, {:.2} GFLOP forward",
+            graph.parameter_count(),
+            graph.nodes().len(),
+            self.flops as f64 / 1e9
+        ));
+        lines.extend(self.warnings.iter().map(|warning| format!("warning: {warning}")));
+        lines.join("\n")
+    }
+}
+
+/// What a user should know before trusting the numbers.
+fn warnings(workload: &Workload, learned: &Learned, sample: &Sample, is_summary: bool) -> Vec<String> {
+    let data = &learned.description().data;
+    let (graph, gpu) = (workload.graph(), workload.gpu());
+    let mut warnings = Vec::new();
+    let unknown = graph.unknown_operators();
+    if !unknown.is_empty() {
+        let names = unknown.iter().take(8).copied().collect::<Vec<_>>().join(", ");
+        warnings.push(format!("operators without a rule count as keeping all they touch: {names}"));
+    }
+    if is_summary {
+        warnings.push("a layer summary shows no edges: sums, gates and concatenations may be missing".into());
+    }
+    if !data.gpus.contains(&gpu.name) {
+        warnings.push(format!(
+            "{} is not among the GPUs that the estimator was fitted to ({})",
+            gpu.name,
+            data.gpus.join(", ")
+        ));
+    }
+    if !data.families.iter().any(|family| family == graph.family().name()) {
+        warnings.push(format!(
+            "the family `{}` is not among those that the estimator was fitted to ({})",
+            graph.family(),
+            data.families.join(", ")
+        ));
+    }
+    let unfamiliar = learned.description().unfamiliar(&sample.features);
+    if !unfamiliar.is_empty() {
+        let names = unfamiliar.iter().take(6).copied().collect::<Vec<_>>().join(", ");
+        warnings.push(format!("far from everything that the estimator was fitted to: {names}"));
+    }
+    warnings
+}

@@ -1,0 +1,39 @@
+//! One module a command.
+
+mod estimate;
+mod evaluate;
+mod export;
+mod featurize;
+mod fit;
+mod generate;
+mod gpus;
+mod ingest;
+mod leaderboard;
+mod report;
+mod run;
+mod source;
+mod worker;
+
+use anyhow::Result;
+
+use crate::cli::Command;
+use crate::interrupt;
+
+/// Runs a command.
+pub(crate) fn dispatch(command: Command) -> Result<()> {
+    interrupt::listen();
+    match command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Estimate(arguments) => estimate::run(&arguments),
+        Command::Ingest(arguments) => ingest::run(&arguments),
+        Command::Generate(arguments) => generate::run(&arguments),
+        Command::Featurize(arguments) => featurize::run(&arguments),
+        Command::Fit(arguments) => fit::run(&arguments),
+        Command::Evaluate(arguments) => evaluate::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
+        Command::Leaderboard(arguments) => leaderboard::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
+        Command::Gpus(arguments) => gpus::run(&arguments),
+        Command::Worker(arguments) => worker::run(&arguments),
+    }
+}

@@ -1,0 +1,301 @@
+//! `plimsoll run`: data, split, fits, scores, report, export, as one story.
+
+mod data;
+mod jobs;
+mod record;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use plimsoll_dataset::{Carve, Sample, Split, SplitKey};
+use plimsoll_evaluation::{Cost, Leaderboard, LeaderboardRow, Prediction, Scores, predict, published_predictions};
+use plimsoll_evaluation::{read_predictions, write_predictions, write_scores};
+use plimsoll_model::{Analytic, DeviceKind, Estimator, Fit, Learned};
+
+pub(super) use record::RunRecord;
+
+use super::evaluate::summary;
+use super::worker::Job;
+use crate::cli::RunArguments;
+use crate::config::{Config, NamedSettings};
+use crate::{interrupt, output};
+use data::Prepared;
+use record::{Part, SectionRecord};
+
+/// Everything a config describes.
+pub(super) fn run(arguments: &RunArguments) -> Result<()> {
+    let config = Config::read(&arguments.config)?;
+    let out = arguments.out.clone().unwrap_or_else(|| Path::new("runs").join(&config.name));
+    std::fs::create_dir_all(&out).with_context(|| format!("cannot create {}", out.display()))?;
+    let run = Run::prepare(config, &arguments.config, &out)?;
+    let jobs = arguments.jobs.map_or_else(jobs::cores, usize::from);
+    let scores = run.execute(jobs)?;
+    if arguments.json {
+        return output::json(&scores);
+    }
+    for scores in &scores {
+        output::line(summary(scores))?;
+        output::line("")?;
+    }
+    output::line(format!("report       {}", out.join("report.html").display()))?;
+    output::line(format!("leaderboard  {}", out.join("leaderboard.csv").display()))?;
+    output::line(format!("network      {}", out.join("model.onnx").display()))
+}
+
+/// A run under way.
+struct Run {
+    config: Config,
+    out: PathBuf,
+    work: PathBuf,
+    prepared: Prepared,
+    record: RunRecord,
+    splits: Vec<Split>,
+    final_split: Split,
+}
+
+impl Run {
+    fn prepare(config: Config, config_path: &Path, out: &Path) -> Result<Self> {
+        let prepared = Prepared::load(&config)?;
+        let run_id = run_id(&config, &prepared.hash);
+        // Work of another config or other data does not fit this run; what it wrote is replaced when this one is done.
+        let work = out.join("work").join(&run_id);
+        std::fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
+        prepared.write_samples(&samples_path(&work))?;
+        let keys: Vec<SplitKey> = prepared.samples.iter().map(SplitKey::from).collect();
+        let (splits, final_split) = split(&config, &keys)?;
+        let config_text = std::fs::read_to_string(config_path).unwrap_or_default();
+        let record = RunRecord::new(run_id, &config, config_text, &prepared);
+        Ok(Self { config, out: out.into(), work, prepared, record, splits, final_split })
+    }
+
+    fn execute(mut self, parallel: usize) -> Result<Vec<Scores>> {
+        let jobs = self.jobs();
+        jobs::run_all(&jobs, &self.work, parallel)?;
+        let tested = self.tested(&jobs)?;
+        let predictions_path = self.out.join("predictions.parquet");
+        write_predictions(&predictions_path, &tested)?;
+        self.record.sections.push(SectionRecord {
+            title: "Rows held out of the fit".into(),
+            text: String::new(),
+            data: self.config.name.clone(),
+            split: self.config.split.describe(),
+            rejected: self.prepared.rejected.len(),
+            bin_width_mib: self.config.bin_width_mib,
+            predictions: "predictions.parquet".into(),
+        });
+        let finals = self.finals()?;
+        self.held_out(&finals)?;
+        self.export(&finals)?;
+        self.finish(&finals)
+    }
+
+    /// One job a fold and estimator, and with folds one more on everything.
+    fn jobs(&self) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        for named in &self.config.estimators {
+            if self.config.split.folds.is_some() {
+                let folds = self.splits.iter().enumerate();
+                jobs.extend(folds.map(|(fold, split)| self.job(named, split, Some(fold as u32))));
+            }
+            jobs.push(self.job(named, &self.final_split, None));
+        }
+        jobs
+    }
+
+    fn job(&self, named: &NamedSettings, split: &Split, fold: Option<u32>) -> Job {
+        let folder = self.job_folder(&named.name, fold);
+        let part = fold.map_or_else(|| "final".to_owned(), |fold| format!("fold-{fold}"));
+        Job {
+            name: named.name.clone(),
+            settings: named.settings.clone(),
+            device: self.config.device,
+            data: self.prepared.describe(&self.config, &split.training, fold),
+            samples: samples_path(&self.work),
+            training: split.training.clone(),
+            validation: split.validation.clone(),
+            test: split.test.clone(),
+            fold,
+            folder,
+            events: self.out.join("events").join(format!("{}-{part}", named.name)),
+        }
+    }
+
+    fn job_folder(&self, estimator: &str, fold: Option<u32>) -> PathBuf {
+        let part = fold.map_or_else(|| "final".to_owned(), |fold| format!("fold-{fold}"));
+        self.work.join(format!("{estimator}-{part}"))
+    }
+
+    /// Estimates of rows that the estimator in question had not seen: learned ones first, then baselines.
+    fn tested(&self, jobs: &[Job]) -> Result<Vec<Prediction>> {
+        let mut predictions = Vec::new();
+        let wants_folds = self.config.split.folds.is_some();
+        for job in jobs.iter().filter(|job| job.fold.is_some() == wants_folds) {
+            predictions.extend(read_predictions(&job.predictions())?);
+        }
+        if self.config.baselines {
+            for analytic in [Analytic::LivePeak, Analytic::TensorSum] {
+                for (fold, split) in self.splits.iter().enumerate() {
+                    let fitted = analytic.fit(&self.pick(&split.training), &[])?;
+                    let fold = wants_folds.then_some(fold as u32);
+                    predictions.extend(predict(&fitted, fold, &self.pick(&split.test)));
+                }
+            }
+        }
+        let samples: Vec<&Sample> = self.splits.iter().flat_map(|split| self.pick(&split.test)).collect();
+        predictions.extend(published_predictions(samples));
+        Ok(predictions)
+    }
+
+    fn pick(&self, rows: &[usize]) -> Vec<&Sample> {
+        rows.iter().map(|&row| &self.prepared.samples[row]).collect()
+    }
+
+    /// The estimators fitted to everything (or to the training part, without folds).
+    fn finals(&self) -> Result<Vec<(String, Learned)>> {
+        let device = self.config.device.open()?;
+        let load = |named: &NamedSettings| {
+            let learned = Learned::load(&self.job_folder(&named.name, None), &device)?;
+            Ok((named.name.clone(), learned))
+        };
+        self.config.estimators.iter().map(load).collect()
+    }
+
+    /// Judges the final estimators on files that no part of training saw.
+    fn held_out(&mut self, finals: &[(String, Learned)]) -> Result<()> {
+        let training = self.pick(&self.final_split.training);
+        let baselines = if self.config.baselines {
+            [Analytic::LivePeak, Analytic::TensorSum].map(|analytic| analytic.fit(&training, &[])).into_iter().collect()
+        } else {
+            Ok(Vec::new())
+        }?;
+        for path in self.config.held_out.clone() {
+            let loaded = data::load_files(std::slice::from_ref(&path), None, None)?;
+            let name = path.file_stem().map_or_else(|| "held-out".into(), |stem| stem.to_string_lossy().into_owned());
+            let samples: Vec<&Sample> = loaded.samples.iter().collect();
+            let mut predictions = Vec::new();
+            for (estimator, learned) in finals {
+                predictions.extend(named(predict(learned, None, &samples), estimator));
+            }
+            for baseline in &baselines {
+                predictions.extend(predict(baseline, None, &samples));
+            }
+            predictions.extend(published_predictions(samples.iter().copied()));
+            let file = format!("held-out-{name}.parquet");
+            write_predictions(&self.out.join(&file), &predictions)?;
+            self.record.data.push(Part::new(&name, loaded.samples.as_slice(), &loaded.rejected));
+            self.record.sections.push(SectionRecord {
+                title: format!("Never seen: {name}"),
+                text: "No row of this file took part in any fit.".into(),
+                data: name,
+                split: "all rows, held out whole".into(),
+                rejected: loaded.rejected.len(),
+                bin_width_mib: self.config.bin_width_mib,
+                predictions: file,
+            });
+        }
+        Ok(())
+    }
+
+    /// The first estimator's checkpoint, network and manifest.
+    fn export(&self, finals: &[(String, Learned)]) -> Result<()> {
+        let (name, learned) = finals.first().context("a config has at least one estimator")?;
+        learned.save(&self.out.join("checkpoint"))?;
+        let predictions = read_predictions(&self.out.join("predictions.parquet"))?;
+        let own: Vec<Prediction> = predictions.into_iter().filter(|row| row.estimator == *name).collect();
+        let scores = Scores::of(&own, &self.record.sections[0].context());
+        let rows: Vec<&Sample> = self.prepared.samples.iter().take(256).collect();
+        super::export::write(learned, &rows, &self.out, serde_json::to_value(&scores)?)
+    }
+
+    /// Scores, leaderboard and report.
+    fn finish(self, finals: &[(String, Learned)]) -> Result<Vec<Scores>> {
+        let mut all = Vec::new();
+        let mut rows = Vec::new();
+        for section in &self.record.sections {
+            let predictions = read_predictions(&self.out.join(&section.predictions))?;
+            for scores in Scores::by_estimator(&predictions, &section.context()) {
+                let learned = finals.iter().find(|(name, _)| *name == scores.estimator);
+                let cost = learned.map_or_else(Cost::default, |(_, learned)| self.cost(learned));
+                rows.extend(LeaderboardRow::of(&self.record.run_id, &scores, cost));
+                all.push(scores);
+            }
+        }
+        write_scores(&self.out.join("scores.json"), &all)?;
+        // The run's own board holds this run alone; `plimsoll leaderboard` collects runs.
+        let mut board = Leaderboard::default();
+        board.merge(rows);
+        board.write(&self.out.join("leaderboard.csv"))?;
+        self.record.write(&self.out)?;
+        self.record.report(&self.out)?.write(&self.out)?;
+        Ok(all)
+    }
+
+    /// Size of the weights, and the time of one estimate by itself.
+    fn cost(&self, learned: &Learned) -> Cost {
+        let rows: Vec<&Sample> = self.prepared.samples.iter().take(50).collect();
+        let start = Instant::now();
+        for row in &rows {
+            learned.estimate(&[row]);
+        }
+        Cost {
+            size_bytes: Some(4 * learned.description().parameters as u64),
+            latency_ms: Some(start.elapsed().as_secs_f64() * 1e3 / rows.len().max(1) as f64),
+        }
+    }
+}
+
+fn named(mut predictions: Vec<Prediction>, estimator: &str) -> Vec<Prediction> {
+    for prediction in &mut predictions {
+        estimator.clone_into(&mut prediction.estimator);
+    }
+    predictions
+}
+
+fn samples_path(work: &Path) -> PathBuf {
+    work.join("samples.parquet")
+}
+
+/// The same config on the same data is the same run.
+fn run_id(config: &Config, data_hash: &str) -> String {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&serde_json::to_vec(config).unwrap_or_default());
+    hasher.update(data_hash.as_bytes());
+    hasher.finalize().to_hex()[..12].to_owned()
+}
+
+/// The splits that are tested, and the one of the final fit.
+fn split(config: &Config, keys: &[SplitKey]) -> Result<(Vec<Split>, Split)> {
+    let settings = &config.split;
+    let by = settings.by.split_by();
+    let Some(folds) = settings.folds else {
+        let split = Split::ratio(keys, by, settings.validation, settings.test, settings.seed)?;
+        return Ok((vec![split.clone()], split));
+    };
+    let carve = Carve { share: settings.validation, by };
+    let splits = Split::k_fold(keys, by, folds, carve, settings.seed)?;
+    let everything = Split::ratio(keys, by, settings.validation, 0.0, settings.seed)?;
+    Ok((splits, everything))
+}
+
+/// Fits one estimator of a config in this process.
+pub(super) fn fit_one(config: &Config, named: &NamedSettings, folder: &Path) -> Result<Learned> {
+    let prepared = Prepared::load(config)?;
+    let keys: Vec<SplitKey> = prepared.samples.iter().map(SplitKey::from).collect();
+    let split = Split::ratio(&keys, config.split.by.split_by(), config.split.validation, 0.0, config.split.seed)?;
+    let pick = |rows: &[usize]| -> Vec<&Sample> { rows.iter().map(|&row| &prepared.samples[row]).collect() };
+    let bar = crate::progress::FitBar::new(&named.name);
+    let fit = plimsoll_model::LearnedFit {
+        settings: named.settings.clone(),
+        data: prepared.describe(config, &split.training, None),
+        device: DeviceKind::open(config.device)?,
+        observer: &bar,
+        folder: Some(folder.into()),
+        events: Some(folder.join("events")),
+    };
+    let learned = fit.fit(&pick(&split.training), &pick(&split.validation))?;
+    if interrupt::is_requested() {
+        bail!("interrupted");
+    }
+    Ok(learned)
+}

@@ -1,0 +1,119 @@
+//! From arguments to samples: what several commands share.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use plimsoll_dataset::{DatasetError, Format, IngestOptions, Loaded, Rejection, load_samples};
+use plimsoll_graph::{Gpu, GpuCatalogue, Optimizer, Precision, TrainingSetup};
+
+use crate::cli::{SetupArguments, SourceArguments};
+use crate::errors::Hint;
+use crate::output;
+
+/// The built-in catalogue, with a user's file on top if there is one.
+pub(crate) fn catalogue(gpu_file: Option<&Path>) -> Result<Cow<'static, GpuCatalogue>> {
+    Ok(match gpu_file {
+        None => Cow::Borrowed(GpuCatalogue::built_in()),
+        Some(path) => Cow::Owned(GpuCatalogue::with_file(path)?),
+    })
+}
+
+/// The layout of a name.
+pub(crate) fn format(name: Option<&str>) -> Result<Option<Format>> {
+    name.map(|name| {
+        Format::from_name(name).with_context(|| {
+            let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+            format!("unknown format `{name}`: expected one of {}", known.join(", "))
+        })
+    })
+    .transpose()
+}
+
+/// The setup that arguments describe; `None` if they say no batch size.
+pub(crate) fn setup(arguments: &SetupArguments) -> Result<Option<TrainingSetup>> {
+    let Some(batch) = arguments.batch else { return Ok(None) };
+    let mut setup = TrainingSetup::new(batch);
+    if let Some(name) = &arguments.optimizer {
+        setup.optimizer = Optimizer::from_name(name)?;
+    }
+    if let Some(name) = &arguments.precision {
+        setup.precision = Precision::from_name(name)?;
+    }
+    if let Some(steps) = arguments.gradient_accumulation {
+        setup.gradient_accumulation = steps;
+    }
+    setup.activation_checkpointing = arguments.activation_checkpointing;
+    setup.trainable.clone_from(&arguments.trainable);
+    setup.check()?;
+    Ok(Some(setup))
+}
+
+/// The GPU that arguments name.
+pub(crate) fn gpu(name: Option<&str>, catalogue: &GpuCatalogue) -> Result<Option<Gpu>> {
+    Ok(name.map(|name| catalogue.find(name).cloned()).transpose()?)
+}
+
+/// What ingest needs to know beyond the files.
+pub(crate) fn options(
+    source: &SourceArguments,
+    arguments: &SetupArguments,
+    catalogue: &GpuCatalogue,
+) -> Result<IngestOptions> {
+    Ok(IngestOptions {
+        format: format(source.format.as_deref())?,
+        gpu: gpu(arguments.gpu.as_deref(), catalogue)?,
+        setup: setup(arguments)?,
+        ..IngestOptions::default()
+    })
+}
+
+/// Reads samples from files of any kind and tells a person what was left out.
+pub(crate) fn load(files: &[PathBuf], source: &SourceArguments, setup: &SetupArguments) -> Result<Loaded> {
+    let catalogue = catalogue(source.gpu_file.as_deref())?;
+    let options = options(source, setup, &catalogue)?;
+    let loaded = load_samples(files, &options, &catalogue)?;
+    tell(&loaded.rejected, &loaded.unknown_operators, &loaded.ignored_columns);
+    strict(source.strict, &loaded.rejected)?;
+    Ok(loaded)
+}
+
+/// Any rejected row is a failure under `--strict`.
+pub(crate) fn strict(is_strict: bool, rejected: &[Rejection]) -> Result<()> {
+    match rejected.first() {
+        Some(first) if is_strict => Err(DatasetError::Rejected { count: rejected.len(), first: first.clone() }.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Says what was left out and what is uncertain, each once.
+pub(crate) fn tell(rejected: &[Rejection], unknown_operators: &BTreeSet<String>, ignored_columns: &BTreeSet<String>) {
+    if !rejected.is_empty() {
+        let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+        for rejection in rejected {
+            *reasons.entry(&rejection.reason).or_default() += 1;
+        }
+        let mut reasons: Vec<_> = reasons.into_iter().collect();
+        reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        output::warn(format!("{} rows were rejected", rejected.len()));
+        for (reason, count) in reasons.iter().take(5) {
+            output::note(format!("  {count} x {reason}"));
+        }
+        if reasons.len() > 5 {
+            output::note(format!("  and {} other reasons", reasons.len() - 5));
+        }
+    }
+    let list = |names: &BTreeSet<String>| names.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
+    if !unknown_operators.is_empty() {
+        output::warn(format!("operators without a rule are treated as `other`: {}", list(unknown_operators)));
+    }
+    if !ignored_columns.is_empty() {
+        output::warn(format!("columns that mean nothing here were ignored: {}", list(ignored_columns)));
+    }
+}
+
+/// An error for a missing argument that a command cannot do without.
+pub(crate) fn missing(what: &str, hint: &str) -> anyhow::Error {
+    anyhow::Error::new(Hint(hint.into())).context(what.to_owned())
+}

@@ -1,0 +1,214 @@
+//! Experiments: TOML files, read into a raw form and checked whole before any work starts.
+
+mod raw;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use plimsoll_graph::Family;
+use plimsoll_model::{DeviceKind, Settings};
+use serde::{Deserialize, Serialize};
+
+use crate::errors::Hint;
+
+/// A checked experiment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Config {
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) device: DeviceKind,
+    pub(crate) data: Data,
+    pub(crate) split: Split,
+    pub(crate) estimators: Vec<NamedSettings>,
+    pub(crate) baselines: bool,
+    pub(crate) bin_width_mib: f64,
+    pub(crate) held_out: Vec<PathBuf>,
+}
+
+/// An estimator of an experiment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct NamedSettings {
+    pub(crate) name: String,
+    pub(crate) settings: Settings,
+}
+
+/// Where samples come from.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Data {
+    /// Files in any layout that ingest knows.
+    Files { paths: Vec<PathBuf>, format: Option<String>, gpu_file: Option<PathBuf> },
+    /// Synthetic workloads.
+    Generated { count: u64, seed: u64, families: Vec<Family>, gpus: Vec<String> },
+}
+
+/// How rows are divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Grouping {
+    Row,
+    Architecture,
+    Family,
+    Shape,
+    Gpu,
+}
+
+impl Grouping {
+    pub(crate) const fn split_by(self) -> plimsoll_dataset::SplitBy {
+        use plimsoll_dataset::SplitBy;
+        match self {
+            Self::Row => SplitBy::Row,
+            Self::Architecture => SplitBy::Architecture,
+            Self::Family => SplitBy::Family,
+            Self::Shape => SplitBy::Shape,
+            Self::Gpu => SplitBy::Gpu,
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Row => "row",
+            Self::Architecture => "architecture",
+            Self::Family => "family",
+            Self::Shape => "shape",
+            Self::Gpu => "gpu",
+        }
+    }
+}
+
+/// The division of an experiment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Split {
+    pub(crate) by: Grouping,
+    /// Folds of a cross-validation; `None` for one training and one test part.
+    pub(crate) folds: Option<usize>,
+    pub(crate) validation: f64,
+    pub(crate) test: f64,
+    pub(crate) seed: u64,
+}
+
+impl Split {
+    /// The split in words, as reports name it.
+    pub(crate) fn describe(&self) -> String {
+        let by = self.by.name();
+        let seed = self.seed;
+        self.folds.map_or_else(
+            || format!("{:.0} % test by {by}, seed {seed}", 100.0 * self.test),
+            |folds| format!("{folds}-fold by {by}, seed {seed}"),
+        )
+    }
+}
+
+impl Config {
+    /// The largest config file that is read.
+    const MAX_FILE_BYTES: u64 = 1 << 20;
+
+    /// Reads and checks a config file. Relative paths count from the working directory; `${NAME}` stands for an
+    /// environment variable.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let text = plimsoll_graph::json::read_text(path, Self::MAX_FILE_BYTES)?;
+        let raw: raw::RawConfig = toml::from_str(&text).map_err(|error| explain(path, &text, &error))?;
+        raw.check().with_context(|| format!("{} is not a usable config", path.display()))
+    }
+
+    /// The estimator of a name, or the first.
+    pub(crate) fn estimator(&self, name: Option<&str>) -> Result<&NamedSettings> {
+        match name {
+            None => self.estimators.first().context("the config names no estimator"),
+            Some(name) => self.estimators.iter().find(|known| known.name == name).with_context(|| {
+                let known: Vec<&str> = self.estimators.iter().map(|known| known.name.as_str()).collect();
+                format!("no estimator `{name}`: expected one of {}", known.join(", "))
+            }),
+        }
+    }
+}
+
+/// A TOML error with its line, and for an unknown key the nearest known one.
+fn explain(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+    let message = error.message().trim();
+    let described = anyhow::anyhow!("{}, line {line}: {message}", path.display());
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    match (message.starts_with("unknown field"), quoted.next()) {
+        (true, Some(unknown)) => {
+            let nearest =
+                quoted.max_by(|a, b| strsim::jaro_winkler(unknown, a).total_cmp(&strsim::jaro_winkler(unknown, b)));
+            match nearest {
+                Some(nearest) => {
+                    anyhow::Error::new(Hint(format!("did you mean `{nearest}`?"))).context(described.to_string())
+                }
+                None => described,
+            }
+        }
+        _ => described,
+    }
+}
+
+/// Replaces `${NAME}` by the environment's value.
+fn expand(path: &str) -> Result<PathBuf> {
+    let mut expanded = String::new();
+    let mut rest = path;
+    while let Some(start) = rest.find("${") {
+        let Some(length) = rest[start..].find('}') else { bail!("`{path}` has no closing brace") };
+        let name = &rest[start + 2..start + length];
+        let value = std::env::var(name).map_err(|_| {
+            anyhow::Error::new(Hint(format!(
+                "data/README.md says where to fetch the data; then set {name} to its folder"
+            )))
+            .context(format!("`{path}` needs the environment variable {name}, which is not set"))
+        })?;
+        expanded.push_str(&rest[..start]);
+        expanded.push_str(&value);
+        rest = &rest[start + length + 1..];
+    }
+    expanded.push_str(rest);
+    Ok(expanded.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config> {
+        let file = tempfile::NamedTempFile::new().expect("temporary file");
+        std::fs::write(file.path(), text).expect("written");
+        Config::read(file.path())
+    }
+
+    const GOOD: &str =
+        "name = \"test\"\n[data]\ngenerate = { count = 10 }\n[[estimator]]\nnetwork = { kind = \"mlp\" }\n";
+
+    #[test]
+    fn a_small_config_is_complete() {
+        let config = read(GOOD).expect("valid");
+        assert_eq!(config.estimators[0].name, "mlp");
+        assert_eq!(config.split.describe(), "20 % test by architecture, seed 0");
+    }
+
+    #[test]
+    fn a_typo_is_met_with_the_nearest_key() {
+        let error = read(&format!("{GOOD}training = {{ epohcs = 3 }}\n")).expect_err("unknown key");
+        let text = format!("{error:#}");
+        assert!(text.contains("epohcs") && text.contains("`epochs`") && text.contains("line 6"), "{text}");
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_refused_before_any_work() {
+        for line in [
+            "training = { epochs = 0 }",
+            "training = { learning_rate = nan }",
+            "output = { kind = \"bins\", width_mib = 0.0, count = 5 }",
+        ] {
+            assert!(read(&format!("{GOOD}{line}\n")).is_err(), "{line}");
+        }
+        assert!(read(&GOOD.replace("count = 10", "count = 0")).is_err());
+        assert!(read(&format!("{GOOD}[split]\nfolds = 1\n")).is_err());
+    }
+
+    #[test]
+    fn a_missing_variable_is_named() {
+        let text = GOOD.replace("generate = { count = 10 }", "files = [\"${PLIMSOLL_NO_SUCH_VARIABLE}/x.csv\"]");
+        let error = format!("{:#}", read(&text).expect_err("not set"));
+        assert!(error.contains("PLIMSOLL_NO_SUCH_VARIABLE"), "{error}");
+    }
+}
