@@ -57,7 +57,8 @@ class Network(nn.Module):
         mean = self.norm((x * batch["share"]).sum(1))
         x = self.blocks(F.gelu(self.input(torch.cat([mean, batch["summary"], batch["gpu"]], 1))))
         joined = torch.cat([x, batch["gpu"]], 1)
-        bounded = 3 * torch.tanh(self.memory(joined) / 3)
+        ranges = torch.tensor([1.2, 3.0, 4.0])
+        bounded = ranges * torch.tanh(self.memory(joined) / ranges)
         log_memory = torch.log(batch["live"] * bounded[:, :1].exp() + 1024 * bounded[:, 1:2].exp())[:, 0]
         return log_memory, bounded[:, 2] - 4, self.utilisation(joined)
 

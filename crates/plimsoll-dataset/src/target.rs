@@ -76,7 +76,8 @@ impl Target {
         }
     }
 
-    /// A ratio in the outside form; [`Target::ratio`] gives exactly the same ratio back.
+    /// A ratio in the outside form. [`Target::ratio`] gives the same ratio back: exactly if it came from a value of
+    /// the outside form or an `f32`, and to the last digit of an `f64` otherwise.
     pub fn outside(self, ratio: f64) -> f64 {
         let value = ratio * self.per_ratio();
         // Multiplying and dividing by 100 may end one step beside where it began.
@@ -102,8 +103,10 @@ mod tests {
     #[test]
     fn percents_come_back_exactly() {
         for step in 0..10_000 {
-            let ratio = f64::from(step) / 9_999.0;
+            let ratio = Target::Gputl.ratio(f64::from(step) * 100.0 / 9_999.0);
             assert_eq!(Target::Gputl.ratio(Target::Gputl.outside(ratio)), ratio);
+            let single = step as f32 / 9_999.0;
+            assert_eq!(Target::Gputl.ratio(Target::Gputl.outside(f64::from(single))) as f32, single);
         }
         assert_eq!(Target::Smact.outside(0.25), 0.25);
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use plimsoll_dataset::{IngestOptions, Measurement, Outcome, Rejection, ingest_all};
+use plimsoll_dataset::{IngestOptions, Measurement, Rejection, ingest_all};
 use plimsoll_graph::{Family, GpuCatalogue};
 
 /// A file's rows, or `None` (and a line that says so) without the data.
@@ -32,25 +32,31 @@ fn count(measurements: &[Measurement], holds: impl Fn(&Measurement) -> bool) -> 
     measurements.iter().filter(|measurement| holds(measurement)).count()
 }
 
+/// Rows of a network with one output whose run crashed before it trained.
+fn crashed_early(rejected: &[Rejection]) -> usize {
+    rejected.iter().filter(|rejection| rejection.reason.starts_with("one output")).count()
+}
+
 #[test]
-fn every_mlp_row_is_good() {
-    for (file, expected) in [("mlp_data_step1.csv", 2_436), ("mlp_data_step2.csv", 2_389)] {
-        let Some((accepted, rejected, _)) = rows(file) else { return };
-        assert_eq!((accepted.len(), rejected.len()), (expected, 0));
-        assert_eq!(count(&accepted, |row| row.workload.graph().family() == Family::Mlp), expected);
-        assert_eq!(count(&accepted, |row| row.outcome.peak_mib().is_some()), expected);
-        assert_eq!(count(&accepted, |row| row.utilisation[..5].iter().all(Option::is_some)), expected);
+fn mlp_rows_are_good_unless_their_run_crashed_early() {
+    for (file, total, crashed) in [("mlp_data_step1.csv", 2_436, 18), ("mlp_data_step2.csv", 2_389, 0)] {
+        let Some((accepted, rejected, lines)) = rows(file) else { return };
+        assert_eq!((lines, rejected.len(), crashed_early(&rejected)), (total, crashed, crashed));
+        assert_eq!(count(&accepted, |row| row.workload.graph().family() == Family::Mlp), accepted.len());
+        assert_eq!(count(&accepted, |row| row.outcome.peak_mib().is_some()), accepted.len());
+        assert_eq!(count(&accepted, |row| row.utilisation[0].is_some()), accepted.len());
+        let recorded = count(&accepted, |row| row.utilisation[..5].iter().all(Option::is_some));
+        assert!(recorded * 10 > accepted.len() * 9, "{recorded} of {}", accepted.len());
     }
 }
 
 #[test]
-fn the_cnn_rows_without_layers_are_rejected_and_no_other() {
+fn cnn_rows_are_good_unless_they_have_no_layers_or_crashed_early() {
     let Some((accepted, rejected, lines)) = rows("cnn_data_step1.csv") else { return };
-    assert_eq!(lines, 1_643);
     let empty = rejected.iter().filter(|rejection| rejection.reason.contains("layer list is empty")).count();
-    assert_eq!((empty, rejected.len()), (67, 67));
-    let crashed = count(&accepted, |row| matches!(row.outcome, Outcome::OutOfMemory { .. }));
-    assert!((250..=312).contains(&crashed), "{crashed}");
+    assert_eq!((lines, rejected.len(), empty, crashed_early(&rejected)), (1_643, 69, 67, 2));
+    let out_of_memory = count(&accepted, |row| row.outcome.is_censored());
+    assert!((250..=312).contains(&out_of_memory), "{out_of_memory}");
     assert_eq!(count(&accepted, |row| row.workload.setup().input_size.is_none()), 0);
 }
 

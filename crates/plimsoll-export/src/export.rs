@@ -53,7 +53,7 @@ pub fn export(learned: &Learned, folder: &Path, settings: &ExportSettings) -> Re
             opset: OPSET,
         },
         inputs: interface::inputs(&description.settings, &description.schema),
-        outputs: interface::outputs(&description.settings),
+        outputs: interface::outputs(description),
         schema: description.schema.clone(),
         gpus: GpuVocabulary::new(&description.data.gpus, settings.catalogue),
         data: description.data.clone(),

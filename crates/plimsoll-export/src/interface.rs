@@ -2,7 +2,7 @@
 
 use plimsoll_dataset::UTILISATION;
 use plimsoll_features::FeatureSchema;
-use plimsoll_model::{NetworkSettings, OutputSettings, Settings};
+use plimsoll_model::{Description, NetworkSettings, OutputSettings, Settings};
 use serde::{Deserialize, Serialize};
 
 use crate::onnx::{ElementType, Extent};
@@ -57,6 +57,8 @@ pub struct Column {
     pub unit: String,
     /// What the column is multiplied by to become the target in its unit.
     pub factor: f64,
+    /// Whether the training data had the target. If not, nothing was learned of it and the column is 0.
+    pub is_fitted: bool,
 }
 
 fn port(name: &str, dtype: ElementType, shape: Vec<Extent>, unit: &str, description: impl Into<String>) -> Port {
@@ -129,10 +131,10 @@ pub fn inputs(settings: &Settings, schema: &FeatureSchema) -> Vec<Port> {
     ports
 }
 
-/// The outputs of a network, in order.
-pub fn outputs(settings: &Settings) -> Vec<Port> {
+/// The outputs of a fitted network, in order.
+pub fn outputs(description: &Description) -> Vec<Port> {
     let (fixed, float) = (Extent::Fixed, ElementType::Float32);
-    let mut ports = match settings.output {
+    let mut ports = match description.settings.output {
         OutputSettings::Regression => vec![
             port(PEAK_MEMORY, float, vec![batch(), fixed(1)], "MiB", "Median of peak memory."),
             port(
@@ -167,7 +169,13 @@ pub fn outputs(settings: &Settings) -> Vec<Port> {
     );
     utilisation.columns = UTILISATION
         .iter()
-        .map(|target| Column { target: target.name().into(), unit: target.unit().into(), factor: target.per_ratio() })
+        .zip(description.utilisation_rows)
+        .map(|(target, rows)| Column {
+            target: target.name().into(),
+            unit: target.unit().into(),
+            factor: target.per_ratio(),
+            is_fitted: rows > 0,
+        })
         .collect();
     ports.push(utilisation);
     ports

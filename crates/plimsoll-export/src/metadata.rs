@@ -11,7 +11,7 @@ pub(crate) fn metadata(learned: &Learned, estimator: &str, metrics: &serde_json:
     let (settings, schema, data) = (&description.settings, &description.schema, &description.data);
     let units = |ports: Vec<Port>| ports.into_iter().map(|port| (port.name, port.unit)).collect::<Vec<_>>();
     let units = |ports| json(&units(ports).into_iter().collect::<std::collections::BTreeMap<_, _>>());
-    let outputs = interface::outputs(settings);
+    let outputs = interface::outputs(description);
     let columns = outputs.iter().flat_map(|port| &port.columns).collect::<Vec<_>>();
     [
         ("version", env!("CARGO_PKG_VERSION").to_owned()),

@@ -146,7 +146,7 @@ fn any_damaged_weight_is_noticed() {
 fn outputs_lie_where_their_units_say() {
     let learned = fit(MLP, BINS, &samples(40, 1));
     let cases = ParityCases::new(&learned, &samples(16, 6).iter().collect::<Vec<_>>()).expect("sound samples");
-    let ports = interface::outputs(&learned.description().settings);
+    let ports = interface::outputs(learned.description());
     let tract = Tract::new(&bytes(&learned));
     for case in &cases.cases {
         let outputs = tract.run(&case.inputs);

@@ -1,7 +1,7 @@
 //! A workload in one vector: totals, counts, shares and the setup.
 
 use plimsoll_graph::{Family, Op, Optimizer, Precision, Workload};
-use plimsoll_simulate::StepMemory;
+use plimsoll_simulate::{StepMemory, StepTime};
 
 use crate::layer::Layer;
 use crate::{log, mib};
@@ -77,6 +77,23 @@ fn entries(of: Option<(&Workload, &StepMemory, &[Layer])>) -> Vec<(String, f32)>
     add("log_flops_per_byte", log_ratio(sum(|layer| layer.flops), sum(|layer| layer.bytes_moved)));
     add("log_flops_per_layer", log_ratio(sum(|layer| layer.flops), layers.len() as u64));
     add("log_bytes_per_layer", log_ratio(sum(|layer| layer.bytes_moved), layers.len() as u64));
+
+    // A roofline over the kernels of a step: what utilisation follows.
+    let time = of.map(|(workload, _, _)| StepTime::of(workload)).unwrap_or_default();
+    let microseconds = |value: f64| value.ln_1p() as f32;
+    let part = |value: f64, whole: f64| if whole > 0.0 { (value / whole) as f32 } else { 0.0 };
+    add("log_kernels", microseconds(time.kernels));
+    add("log_compute_us", microseconds(time.compute_us));
+    add("log_memory_us", microseconds(time.memory_us));
+    add("log_busy_us", microseconds(time.busy_us));
+    add("log_step_us", microseconds(time.step_us));
+    add("log_active_us", microseconds(time.active_us));
+    add("log_matrix_us", microseconds(time.matrix_us));
+    add("busy_share", part(time.busy_us, time.step_us));
+    add("active_share", part(time.active_us, time.step_us));
+    add("matrix_share", part(time.matrix_us, time.step_us));
+    add("compute_share", part(time.compute_us, time.step_us));
+    add("memory_share", part(time.memory_us, time.step_us));
 
     // How layers are spread over sizes at which allocators and kernels change their behaviour.
     for (name, low, high) in [

@@ -85,7 +85,7 @@ impl Format {
         // A character may be cut at the end of what was read.
         let text = match std::str::from_utf8(&start) {
             Ok(text) => text,
-            Err(error) if start.len() - error.valid_up_to() < 4 => {
+            Err(error) if error.error_len().is_none() => {
                 std::str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default()
             }
             Err(_) => return Err(layout("text that is not UTF-8")),

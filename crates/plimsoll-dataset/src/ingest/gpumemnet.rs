@@ -5,7 +5,7 @@
 
 use csv::StringRecord;
 use plimsoll_graph::gpumemnet::{Configuration, alternatives};
-use plimsoll_graph::{Activation, Family, Gpu, Graph, Op};
+use plimsoll_graph::{Activation, Dim, Family, Gpu, Graph, Op};
 
 use super::columns::{Header, Required};
 use super::csv_rows::CsvRows;
@@ -107,6 +107,9 @@ impl RowReader {
             _ => return Err(format!("`{LAYERS}` should be a list in brackets: the row is truncated")),
         }
         let configuration = self.configuration(filename, record)?;
+        if crashed_before_training(&configuration) {
+            return Err("one output without a final activation: the run crashed after its first forward pass".into());
+        }
         let batch = cells::count(BATCH, cell(BATCH))?;
         let batch_size = configuration.setup.batch_size;
         if batch != batch_size {
@@ -117,6 +120,7 @@ impl RowReader {
         for (index, target, name) in UTILISATION {
             utilisation[index] = cells::utilisation(target, name, cell(name))?;
         }
+        forget_silent_metrics(&mut utilisation);
         Ok(Measurement {
             id,
             outcome: self.outcome(peak, cell(STATUS))?,
@@ -177,6 +181,28 @@ impl RowReader {
             }
         };
         outcome(PEAK, Some(peak), ran_out, &self.gpu, self.label)
+    }
+}
+
+/// Whether the generating script fails on a configuration, although its row looks like a result.
+///
+/// With a single output it takes the binary loss, whose labels have another shape than the outputs of the first MLP
+/// layout and of CNNs: the run ends after one forward pass, before gradients and optimiser states exist. Later MLPs
+/// end in an activation and reshape, and do train.
+fn crashed_before_training(configuration: &Configuration) -> bool {
+    let graph = &configuration.graph;
+    let has_one_output = graph.outputs().first().is_some_and(|&id| graph.tensor(id).shape.last() == Dim::Fixed(1));
+    let ends_linear = graph.nodes().last().is_some_and(|node| matches!(node.op, Op::Linear));
+    has_one_output && (configuration.family == Family::Cnn || (configuration.family == Family::Mlp && ends_linear))
+}
+
+/// The profiling counters of DCGM read exactly 0 in runs that they missed: kernels ran, for GPUTL is above 0.
+fn forget_silent_metrics(utilisation: &mut [Option<f64>; 6]) {
+    let [gputl, _, smact, ..] = *utilisation;
+    if gputl.is_some_and(|ratio| ratio > 0.0) && smact == Some(0.0) {
+        for metric in &mut utilisation[1..] {
+            *metric = None;
+        }
     }
 }
 

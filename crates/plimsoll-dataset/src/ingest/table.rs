@@ -126,7 +126,7 @@ impl RowReader {
             }
             if let Some(estimator) = name.strip_suffix(ESTIMATE).filter(|estimator| !estimator.is_empty()) {
                 estimates.push((estimator.to_owned(), index));
-            } else if let Some(near) = known.iter().find(|near| strsim::damerau_levenshtein(near, name) <= 2) {
+            } else if let Some(near) = known.iter().find(|near| is_misspelt(near, name)) {
                 // A misspelt column that is ignored would silently give its rows the default.
                 let found = format!("`{}`: is `{near}` meant?", cells::short(name));
                 return Err(DatasetError::Layout { path: path.into(), expected: "known columns".into(), found });
@@ -176,7 +176,9 @@ impl RowReader {
             }
         }
         let path = self.workloads.resolve(reference);
-        intake.refer_to(&path);
+        if !self.workloads.knows(&path) {
+            intake.refer_to(&path);
+        }
         let graph = self.workloads.graph(&path).clone()?;
         Ok(Measurement {
             id,
@@ -190,6 +192,11 @@ impl RowReader {
             published_estimates,
         })
     }
+}
+
+/// Whether a name is a known one with one or two slips. Short names differ too little from each other to tell.
+fn is_misspelt(known: &str, name: &str) -> bool {
+    strsim::damerau_levenshtein(known, name) <= (known.len() / 4).min(2)
 }
 
 /// How a row's job was trained: what its cells say, on top of what holds for the table.

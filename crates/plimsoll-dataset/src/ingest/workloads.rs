@@ -79,6 +79,11 @@ impl Workloads {
         self.folder.join(reference)
     }
 
+    /// Whether a file was read already.
+    pub(super) fn knows(&self, path: &Path) -> bool {
+        self.graphs.contains_key(path)
+    }
+
     /// The graph of a file, or why there is none.
     pub(super) fn graph(&mut self, path: &Path) -> &Result<Graph, String> {
         if self.graphs.len() >= Self::MAX_KEPT && !self.graphs.contains_key(path) {

@@ -17,6 +17,8 @@ pub(crate) struct RowGroups {
     bytes: u64,
     columns: Vec<String>,
     metadata: Arc<FileMetadata>,
+    /// The metadata without row groups, which is what each group's own starts from.
+    frame: FileMetadata,
     next: usize,
 }
 
@@ -37,7 +39,8 @@ impl RowGroups {
         });
         let (columns, metadata) =
             opened.map_err(|source| DatasetError::Parquet { action: "read", path: path.into(), source })?;
-        Ok(Self { path: path.into(), file, bytes, columns, metadata, next: 0 })
+        let frame = FileMetadata { row_groups: Vec::new(), ..FileMetadata::clone(&metadata) };
+        Ok(Self { path: path.into(), file, bytes, columns, metadata, frame, next: 0 })
     }
 
     /// The file.
@@ -106,7 +109,7 @@ impl RowGroups {
             num_rows: group.num_rows(),
             max_row_group_height: group.num_rows(),
             row_groups: vec![group.clone()],
-            ..FileMetadata::clone(&self.metadata)
+            ..self.frame.clone()
         };
         let file = &mut self.file;
         let read = guarded(|| {

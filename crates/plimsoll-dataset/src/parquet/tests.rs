@@ -48,7 +48,7 @@ fn rewrite(path: &Path, keep_metadata: bool, change: impl FnOnce(&mut DataFrame)
 }
 
 fn replace(frame: &mut DataFrame, column: Column) {
-    frame.replace(&column.name().clone(), column.take_materialized_series()).expect("a column of that length");
+    frame.replace(&column.name().clone(), column).expect("a column of that length");
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn measurements_come_back_as_they_were() {
     let mut written: Vec<Measurement> = (1..20).map(|index| measurement(index % 4, index)).collect();
     written[3].outcome = Outcome::OutOfMemory { above_mib: 40_313.5 };
     written[4].outcome = Outcome::Unknown;
-    written[5].utilisation = [Some(1.0 / 3.0), Some(0.1), None, None, None, Some(2.0 / 7.0)];
+    written[5].utilisation = [Some(0.333), Some(0.1), None, None, None, Some(2.0 / 7.0)];
     written[6].published_estimates.clear();
     written[7].shape.clear();
     write_measurements(&file.path, &written);

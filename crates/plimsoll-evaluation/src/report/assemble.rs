@@ -24,7 +24,7 @@ pub(super) fn blocks(report: &Report) -> Result<Vec<Block>> {
     for part in &scored {
         blocks.extend(section(part)?);
     }
-    if let Some(leaderboard) = &report.leaderboard {
+    if let Some(leaderboard) = report.leaderboard.as_ref().filter(|leaderboard| !leaderboard.is_empty()) {
         blocks.push(heading("Leaderboard"));
         let tables = leaderboard.tables(|row| row.family == ALL_FAMILIES);
         blocks.extend(tables.into_iter().map(Block::Table));

@@ -41,7 +41,7 @@ pub(super) fn memory(origin: &str, series: &[Series<'_>]) -> Result<Option<Vec<F
     let spread: Vec<Series<'_>> =
         drawn.iter().map(Series::with_spread).filter(|series| !series.rows.is_empty()).collect();
     if !spread.is_empty() {
-        let note = "Above the diagonal, more runs fit than promised.";
+        let note = "Measured runs only. Above the diagonal, more runs fit than promised.";
         figures.push(figure("Calibration", note, plot::calibration(&spread)?, &spread));
     }
     Ok(Some(figures))

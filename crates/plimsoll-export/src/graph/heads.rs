@@ -1,7 +1,7 @@
 //! The output heads of the graph.
 
 use plimsoll_model::OutputSettings;
-use plimsoll_model::network::{CONTEXT_MIB, LOG_SCALE_CENTRE, LOG_SCALE_RANGE, MULTIPLIER_RANGE};
+use plimsoll_model::network::{CONTEXT_MIB, CONTEXT_RANGE, LIVE_RANGE, LOG_SCALE_CENTRE, LOG_SCALE_RANGE};
 
 use super::blocks::Writer;
 use crate::error::Result;
@@ -18,6 +18,7 @@ pub(super) fn heads(
     writer: &mut Writer,
     weights: &HeadWeights,
     output: &OutputSettings,
+    is_fitted: [bool; 6],
     trunk: &Value,
     gpu: &Value,
     live_peak: &Value,
@@ -31,7 +32,11 @@ pub(super) fn heads(
     };
     let (first, second) = &weights.utilisation;
     let logits = writer.pair("heads.utilisation", &joined, (first, second))?;
-    outputs.push(writer.plain("Sigmoid", UTILISATION_RATIOS, &[&logits]));
+    let ratios = writer.plain("Sigmoid", "heads.utilisation.ratios", &[&logits]);
+    // What was never recorded was never learned: its column is 0 instead of an untrained number.
+    let fitted = is_fitted.map(|fitted| f32::from(u8::from(fitted)));
+    let fitted = writer.builder().tensor("heads.utilisation.fitted", &[fitted.len()], &fitted);
+    outputs.push(writer.plain("Mul", UTILISATION_RATIOS, &[&ratios, &fitted]));
     Ok(outputs)
 }
 
@@ -39,7 +44,7 @@ pub(super) fn heads(
 ///
 /// The network takes the logarithm of memory, and estimates undo it; here memory is computed without the detour.
 fn regression(writer: &mut Writer, memory: &Value, live_peak: &Value) -> Vec<Value> {
-    let ranges = [MULTIPLIER_RANGE, MULTIPLIER_RANGE, LOG_SCALE_RANGE].map(|range| range as f32);
+    let ranges = [LIVE_RANGE, CONTEXT_RANGE, LOG_SCALE_RANGE].map(|range| range as f32);
     let ranges = writer.builder().tensor("heads.memory.ranges", &[3], &ranges);
     let ratio = writer.plain("Div", "heads.memory.ratio", &[memory, &ranges]);
     let tanh = writer.plain("Tanh", "heads.memory.tanh", &[&ratio]);

@@ -12,8 +12,7 @@ mod blocks;
 mod encoder;
 mod heads;
 
-use plimsoll_dataset::Scaler;
-use plimsoll_model::{Learned, OutputSettings};
+use plimsoll_model::{Description, Learned};
 
 use self::blocks::Writer;
 use crate::error::Result;
@@ -29,11 +28,11 @@ use crate::weights::Weights;
 pub(crate) fn model(learned: &Learned, metadata: Vec<(String, String)>) -> Result<ModelProto> {
     let description = learned.description();
     let inputs = interface::inputs(&description.settings, &description.schema);
-    let outputs = interface::outputs(&description.settings);
+    let outputs = interface::outputs(description);
     let weights = Weights::of(learned.network());
     let mut writer = Writer::new("plimsoll");
     let declared = declare(writer.builder(), &inputs);
-    let results = network(&mut writer, &weights, &description.scaler, &description.settings.output, &declared)?;
+    let results = network(&mut writer, &weights, description, &declared)?;
     for (port, value) in outputs.iter().zip(&results) {
         assert_eq!(value.name(), port.name, "outputs are made under their names");
         writer.builder().output(value, port.dtype, &port.shape, &doc(port));
@@ -71,10 +70,10 @@ fn doc(port: &Port) -> String {
 fn network(
     writer: &mut Writer,
     weights: &Weights,
-    scaler: &Scaler,
-    output: &OutputSettings,
+    description: &Description,
     inputs: &Inputs,
 ) -> Result<Vec<Value>> {
+    let scaler = &description.scaler;
     let summary = writer.standardize("scaler.summary", &inputs.summary, &scaler.summary)?;
     let gpu = writer.standardize("scaler.gpu", &inputs.gpu, &scaler.gpu)?;
     let mut joined = Vec::new();
@@ -86,5 +85,6 @@ fn network(
     let joined: Vec<&Value> = joined.iter().collect();
     let joined = writer.builder().node("Concat", "trunk.joined", &joined, vec![Attribute::Int("axis", 1)]);
     let trunk = writer.stack("trunk", &joined, &weights.trunk)?;
-    heads::heads(writer, &weights.heads, output, &trunk, &gpu, &inputs.live_peak)
+    let is_fitted = description.utilisation_rows.map(|rows| rows > 0);
+    heads::heads(writer, &weights.heads, &description.settings.output, is_fitted, &trunk, &gpu, &inputs.live_peak)
 }

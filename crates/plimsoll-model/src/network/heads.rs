@@ -12,8 +12,11 @@ use crate::settings::OutputSettings;
 
 /// Nominal memory of context and libraries, MiB; the head's second multiplier corrects it.
 pub const CONTEXT_MIB: f64 = 1024.0;
-/// Multipliers lie within e to plus or minus this.
-pub const MULTIPLIER_RANGE: f64 = 3.0;
+/// The multiplier on live bytes lies within e to plus or minus this: what allocators and workspaces add is bounded,
+/// and an estimate far from all training data stays a formula.
+pub const LIVE_RANGE: f64 = 1.2;
+/// The multiplier on the nominal context lies within e to plus or minus this.
+pub const CONTEXT_RANGE: f64 = 3.0;
 /// Centre of the logarithm of the scale.
 pub const LOG_SCALE_CENTRE: f64 = -4.0;
 /// Half the range of the logarithm of the scale.
@@ -86,8 +89,8 @@ impl Heads {
             return Outputs { log_memory: None, log_scale: None, bin_logits: Some(memory), utilisation_logits };
         }
         let bounded = |index: usize, range: f64| (memory.clone().narrow(1, index, 1) / range).tanh() * range;
-        let live = live_mib * bounded(0, MULTIPLIER_RANGE).exp();
-        let context = bounded(1, MULTIPLIER_RANGE).exp() * CONTEXT_MIB;
+        let live = live_mib * bounded(0, LIVE_RANGE).exp();
+        let context = bounded(1, CONTEXT_RANGE).exp() * CONTEXT_MIB;
         Outputs {
             log_memory: Some((live + context).log().squeeze_dim(1)),
             log_scale: Some((bounded(2, LOG_SCALE_RANGE) + LOG_SCALE_CENTRE).squeeze_dim(1)),

@@ -33,8 +33,6 @@ pub(super) fn run(arguments: &ExportArguments) -> Result<()> {
 /// Network, manifest and parity cases of a run.
 pub(super) fn write(learned: &Learned, rows: &[&Sample], folder: &Path, metrics: serde_json::Value) -> Result<()> {
     export(learned, folder, &ExportSettings { metrics, ..ExportSettings::default() })?;
-    if false {
-        write_parity_cases(learned, rows, &folder.join(plimsoll_export::PARITY_FILE))?;
-    }
+    write_parity_cases(learned, rows, &folder.join(plimsoll_export::PARITY_FILE))?;
     Ok(())
 }

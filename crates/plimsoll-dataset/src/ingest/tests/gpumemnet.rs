@@ -79,6 +79,25 @@ fn utilisation_is_a_ratio_and_minus_one_is_none() {
 }
 
 #[test]
+fn counters_that_missed_a_run_are_not_recorded() {
+    let folder = Folder::new();
+    let row = MLP.replace(",25.5,0.25,0.125,-1,0.0625", ",25.5,0.25,0,0,0");
+    let (accepted, _, _) = read(&file(&folder, MLP_HEADER, &[&row])).expect("readable");
+    assert_eq!(accepted[0].utilisation, [Some(0.255), None, None, None, None, None]);
+    let idle = MLP.replace(",25.5,0.25,0.125,-1,0.0625", ",0,0,0,0,0");
+    let (accepted, _, _) = read(&file(&folder, MLP_HEADER, &[&idle])).expect("readable");
+    assert_eq!(accepted[0].utilisation[..5], [Some(0.0); 5]);
+}
+
+#[test]
+fn runs_that_crashed_before_training_are_no_measurements() {
+    let folder = Folder::new();
+    // 101 x 50, 51 x 25, 26 x 1.
+    let row = MLP.replace("output:10", "output:1").replace("6585", "6351");
+    assert!(only_reason(&file(&folder, MLP_HEADER, &[&row])).contains("one output"));
+}
+
+#[test]
 fn another_gpu_and_label_may_be_given() {
     let folder = Folder::new();
     let options = IngestOptions {

@@ -1,0 +1,146 @@
+//! Checkpoints: nothing is lost, interrupted fits go on to the same result, damage is told.
+
+mod support;
+
+use std::cell::Cell;
+use std::path::Path;
+
+use plimsoll_dataset::Sample;
+use plimsoll_model::{DeviceKind, Epoch, Estimator, Fit, Learned, ModelError, Observer};
+use support::{SILENT, fit, one_at_a_time, samples, transformer};
+
+/// Stops after an epoch, in the middle of the next one.
+struct StopAfter {
+    epoch: usize,
+    done: Cell<usize>,
+}
+
+impl Observer for StopAfter {
+    fn epoch(&self, epoch: &Epoch) {
+        self.done.set(epoch.epoch);
+    }
+
+    fn should_stop(&self) -> bool {
+        self.done.get() >= self.epoch
+    }
+}
+
+fn load(folder: &Path) -> Result<Learned, ModelError> {
+    Learned::load(folder, &DeviceKind::Cpu.open().expect("always there"))
+}
+
+#[test]
+fn an_interrupted_fit_goes_on_to_the_same_result() {
+    let _turn = one_at_a_time();
+    let samples = samples(30);
+    let (training, validation): (Vec<&Sample>, Vec<&Sample>) = (samples[..24].iter().collect(), samples[24..].iter().collect());
+    for patience in [0, 2] {
+        let whole = {
+            let mut settings = fit(transformer(0.2), 6, &SILENT);
+            settings.settings.training.patience = patience;
+            settings.fit(&training, &validation).expect("fits")
+        };
+        let folder = tempfile::tempdir().expect("temporary folder");
+        for stop in [1, 3, 4, 99] {
+            let observer = StopAfter { epoch: stop, done: Cell::new(0) };
+            let mut settings = fit(transformer(0.2), 6, &observer);
+            settings.settings.training.patience = patience;
+            settings.folder = Some(folder.path().into());
+            match settings.fit(&training, &validation) {
+                Ok(learned) => {
+                    assert_eq!(learned.estimate(&training), whole.estimate(&training));
+                    assert_eq!(learned.description().history, whole.description().history);
+                }
+                Err(ModelError::Interrupted { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(load(folder.path()).expect("finished").estimate(&training), whole.estimate(&training));
+    }
+}
+
+#[test]
+fn a_checkpoint_keeps_every_estimate() {
+    let _turn = one_at_a_time();
+    let samples = samples(10);
+    let samples: Vec<&Sample> = samples.iter().collect();
+    let learned = fit(transformer(0.0), 2, &SILENT).fit(&samples, &[]).expect("fits");
+    let folder = tempfile::tempdir().expect("temporary folder");
+    learned.save(folder.path()).expect("saved");
+    let loaded = load(folder.path()).expect("loads");
+    assert_eq!(loaded.estimate(&samples), learned.estimate(&samples));
+    assert_eq!(loaded.description(), learned.description());
+    assert!(loaded.description().unfamiliar(&samples[0].features).is_empty());
+    let mut strange = samples[0].features.clone();
+    strange.summary[0] = 1e6;
+    assert_eq!(loaded.description().unfamiliar(&strange), [loaded.description().schema.summary[0].as_str()]);
+}
+
+#[test]
+fn damage_and_other_versions_are_told() {
+    let _turn = one_at_a_time();
+    let samples = samples(6);
+    let samples: Vec<&Sample> = samples.iter().collect();
+    let learned = fit(transformer(0.0), 1, &SILENT).fit(&samples, &[]).expect("fits");
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let description = folder.path().join("checkpoint.json");
+    let weights = folder.path().join("weights.bpk");
+    let restore = || learned.save(folder.path()).expect("saved");
+
+    restore();
+    let text = std::fs::read_to_string(&description).expect("read");
+    for (from, to, word) in [
+        ("\"plimsoll_checkpoint\": 1", "\"plimsoll_checkpoint\": 7", "version 7"),
+        ("\"log_layers\"", "\"log_lawyers\"", "log_lawyers"),
+        ("\"hidden\": 32", "\"hidden\": 31", "weights.bpk"),
+        ("\"hidden\": 32", "\"hidden\": 99999999", "hidden"),
+    ] {
+        assert!(text.contains(from), "{from} must occur");
+        std::fs::write(&description, text.replacen(from, to, 1)).expect("written");
+        let error = load(folder.path()).expect_err(to).to_string();
+        assert!(error.contains(word), "{to}: {error}");
+    }
+    for content in ["", "{", "[1, 2]", "{\"plimsoll_checkpoint\": \"one\"}"] {
+        std::fs::write(&description, content).expect("written");
+        assert!(load(folder.path()).is_err(), "{content}");
+    }
+    restore();
+    let bytes = std::fs::read(&weights).expect("read");
+    for length in [0, 3, 10, bytes.len() / 2, bytes.len() - 1] {
+        std::fs::write(&weights, &bytes[..length]).expect("written");
+        assert!(load(folder.path()).is_err(), "{length} bytes");
+    }
+    std::fs::remove_file(&weights).expect("removed");
+    assert!(load(folder.path()).is_err());
+    assert!(load(Path::new("/nonexistent/checkpoint")).is_err());
+}
+
+#[test]
+fn another_fit_in_the_same_folder_starts_afresh_and_replaces_only_when_done() {
+    let _turn = one_at_a_time();
+    let samples = samples(12);
+    let samples: Vec<&Sample> = samples.iter().collect();
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let mut first = fit(transformer(0.0), 2, &SILENT);
+    first.folder = Some(folder.path().into());
+    let finished = first.fit(&samples, &[]).expect("fits");
+    let observer = StopAfter { epoch: 1, done: Cell::new(0) };
+    let mut second = fit(transformer(0.0), 5, &observer);
+    second.folder = Some(folder.path().into());
+    assert!(matches!(second.fit(&samples, &[]), Err(ModelError::Interrupted { epochs: 1 })));
+    assert_eq!(load(folder.path()).expect("the first one").estimate(&samples), finished.estimate(&samples));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_an_error() {
+    let _turn = one_at_a_time();
+    let samples = samples(6);
+    let samples: Vec<&Sample> = samples.iter().collect();
+    let file = tempfile::NamedTempFile::new().expect("temporary file");
+    let mut settings = fit(transformer(0.0), 1, &SILENT);
+    settings.folder = Some(file.path().join("below-a-file"));
+    assert!(settings.fit(&samples, &[]).is_err());
+    settings.folder = None;
+    settings.events = Some(file.path().join("below-a-file"));
+    assert!(settings.fit(&samples, &[]).is_err());
+}

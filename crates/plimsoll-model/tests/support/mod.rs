@@ -1,0 +1,75 @@
+//! Samples with made-up labels, and one fit at a time.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use plimsoll_dataset::{Label, Measurement, Outcome, Sample};
+use plimsoll_graph::generator::{Generator, GeneratorConfig};
+use plimsoll_graph::{Family, GpuCatalogue};
+use plimsoll_model::{
+    DataDescription, DeviceKind, LearnedFit, NetworkSettings, Observer, OutputSettings, Settings, Silent,
+    TrainingSettings,
+};
+
+/// Burn's random generator is global to the process: tests that fit take turns.
+pub fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static LOCK: Mutex<()> = Mutex::new(());
+    LOCK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Generated workloads; memory is the live peak and a context, a tenth more for the second half of the rows.
+pub fn samples(count: u64) -> Vec<Sample> {
+    let config = GeneratorConfig {
+        count,
+        seed: 5,
+        families: vec![Family::Mlp, Family::Cnn, Family::Transformer],
+        gpus: vec!["a100-40".into(), "t4".into()],
+        ..GeneratorConfig::default()
+    };
+    let generator = Generator::new(config, GpuCatalogue::built_in()).expect("valid");
+    generator
+        .enumerate()
+        .map(|(index, generated)| {
+            let mut sample = Sample::from_measurement(&Measurement {
+                id: generated.id,
+                architecture: generated.architecture,
+                shape: generated.shape,
+                workload: generated.workload,
+                label: Label::Simulated,
+                stack: String::new(),
+                outcome: Outcome::Unknown,
+                utilisation: [None; 6],
+                published_estimates: Vec::new(),
+            });
+            let factor = if (index as u64) < count / 2 { 1.0 } else { 1.1 };
+            let peak_mib = f64::from(sample.features.live_peak_mib) * factor + 1500.0;
+            sample.outcome = Outcome::Measured { peak_mib };
+            sample.utilisation[0] = Some(if sample.family == Family::Mlp { 0.2 } else { 0.8 });
+            sample
+        })
+        .collect()
+}
+
+pub fn mlp() -> NetworkSettings {
+    NetworkSettings::Mlp { hidden: 32, blocks: 1, dropout: 0.0 }
+}
+
+pub fn transformer(dropout: f64) -> NetworkSettings {
+    NetworkSettings::Transformer { width: 16, heads: 2, layers: 1, feed_forward: 32, hidden: 32, blocks: 1, dropout }
+}
+
+pub fn fit<'a>(network: NetworkSettings, epochs: usize, observer: &'a dyn Observer) -> LearnedFit<'a> {
+    LearnedFit {
+        settings: Settings {
+            network,
+            output: OutputSettings::Regression,
+            training: TrainingSettings { seed: 3, epochs, batch_size: 8, learning_rate: 5e-3, ..Default::default() },
+        },
+        data: DataDescription { name: "test".into(), hash: "0".into(), ..Default::default() },
+        device: DeviceKind::Cpu.open().expect("always there"),
+        observer,
+        folder: None,
+        events: None,
+    }
+}
+
+pub const SILENT: Silent = Silent;
