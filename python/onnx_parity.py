@@ -49,12 +49,12 @@ def compare(folder: Path) -> tuple[dict[str, float], int, float]:
     parity = json.loads((folder / "parity.json").read_text())
     if parity["plimsoll_parity"] != VERSION:
         raise SystemExit(f"error: {folder / 'parity.json'} is of version {parity['plimsoll_parity']}, not {VERSION}")
-    session = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()]
+    runtime = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+    names = [output.name for output in runtime.get_outputs()]
     largest = dict.fromkeys(names, 0.0)
     rows = 0
     for case in parity["cases"]:
-        found = dict(zip(names, session.run(None, {t["name"]: array(t) for t in case["inputs"]}), strict=True))
+        found = dict(zip(names, runtime.run(None, {t["name"]: array(t) for t in case["inputs"]}), strict=True))
         expected = {tensor["name"]: array(tensor) for tensor in case["outputs"]}
         if expected.keys() != found.keys():
             raise SystemExit(f"error: the model gives {sorted(found)}, the cases hold {sorted(expected)}")

@@ -164,7 +164,9 @@ mod tests {
         .expect("reads");
         measurements.finish().expect("finishes");
         let mut samples = SampleWriter::create(&path("samples.parquet")).expect("creates");
-        raw.samples.iter().for_each(|sample| samples.write(sample).expect("writes"));
+        for sample in &raw.samples {
+            samples.write(sample).expect("writes");
+        }
         samples.finish().expect("finishes");
         for file in ["measurements.parquet", "samples.parquet"] {
             let loaded = load(&[file]).expect("loads");

@@ -9,6 +9,7 @@ use crate::network::Widths;
 #[derive(Debug, Clone)]
 pub struct Table {
     widths: Widths,
+    with_layers: bool,
     offsets: Vec<usize>,
     tokens: Vec<u16>,
     layers: Vec<f32>,
@@ -28,6 +29,7 @@ impl Table {
         let rows = samples.len();
         let mut table = Self {
             widths,
+            with_layers,
             offsets: vec![0],
             tokens: Vec::new(),
             layers: Vec::new(),
@@ -41,14 +43,14 @@ impl Table {
             has_utilisation: Vec::with_capacity(rows * 6),
         };
         for sample in samples {
-            table.push(sample, scaler, with_layers);
+            table.push(sample, scaler);
         }
         table
     }
 
-    fn push(&mut self, sample: &Sample, scaler: &Scaler, with_layers: bool) {
+    fn push(&mut self, sample: &Sample, scaler: &Scaler) {
         let features = &sample.features;
-        if with_layers {
+        if self.with_layers {
             self.tokens.extend(&features.tokens);
             let start = self.layers.len();
             self.layers.extend(&features.layers);
@@ -104,7 +106,7 @@ impl Table {
             summary: matrix(&self.summary, self.widths.summary),
             gpu: matrix(&self.gpu, self.widths.gpu),
             live_mib: matrix(&self.live_mib, 1),
-            sequence: (!self.tokens.is_empty()).then(|| self.sequence(rows, device)),
+            sequence: self.with_layers.then(|| self.sequence(rows, device)),
         }
     }
 

@@ -33,7 +33,8 @@ fn load(folder: &Path) -> Result<Learned, ModelError> {
 fn an_interrupted_fit_goes_on_to_the_same_result() {
     let _turn = one_at_a_time();
     let samples = samples(30);
-    let (training, validation): (Vec<&Sample>, Vec<&Sample>) = (samples[..24].iter().collect(), samples[24..].iter().collect());
+    let (training, validation): (Vec<&Sample>, Vec<&Sample>) =
+        (samples[..24].iter().collect(), samples[24..].iter().collect());
     for patience in [0, 2] {
         let whole = {
             let mut settings = fit(transformer(0.2), 6, &SILENT);

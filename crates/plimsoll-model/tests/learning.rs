@@ -95,7 +95,8 @@ fn a_classifier_names_the_bin() {
     let mut settings = fit(mlp(), 200, &SILENT);
     settings.settings.output = OutputSettings::Bins { width_mib: 4096.0, count: 20 };
     let learned = settings.fit(&refs(&samples), &[]).expect("fits");
-    let right = memory(&learned.estimate(&refs(&samples))).iter().zip(&samples).filter(|(estimate, sample)| {
+    let estimates = memory(&learned.estimate(&refs(&samples)));
+    let right = estimates.iter().zip(&samples).filter(|(estimate, sample)| {
         let measured = sample.outcome.peak_mib().expect("measured");
         (*estimate / 4096.0).floor() == (measured / 4096.0).floor().min(19.0)
     });

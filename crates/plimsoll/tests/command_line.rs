@@ -91,13 +91,25 @@ fn a_run_leaves_everything_that_it_promises_and_repeats_itself() {
     ] {
         assert!(first.join(name).exists(), "{name} is missing");
     }
-    let names: Vec<&str> = scores.as_array().expect("a list").iter().filter_map(|row| row["estimator"].as_str()).collect();
-    for name in ["tiny", "tiny-sequence", "live-peak+constant", "tensor-sum+constant", "faketensor", "horus", "gpumemnet"] {
+    let names: Vec<&str> =
+        scores.as_array().expect("a list").iter().filter_map(|row| row["estimator"].as_str()).collect();
+    for name in
+        ["tiny", "tiny-sequence", "live-peak+constant", "tensor-sum+constant", "faketensor", "horus", "gpumemnet"]
+    {
         assert!(names.contains(&name), "{name} is missing from {names:?}");
     }
     let memory = &scores[0]["targets"]["peak_memory_mib"];
     assert!(memory["n"].as_u64().expect("a count") > 30);
-    for key in ["median_ape_pct", "mape_pct", "p90_ape_pct", "r2", "mae", "underestimation_rate", "within_5_pct", "bin_accuracy"] {
+    for key in [
+        "median_ape_pct",
+        "mape_pct",
+        "p90_ape_pct",
+        "r2",
+        "mae",
+        "underestimation_rate",
+        "within_5_pct",
+        "bin_accuracy",
+    ] {
         assert!(memory[key].is_number(), "{key}");
     }
     good(&["run", &config, "--out", second.to_str().expect("UTF-8")]);
@@ -131,7 +143,8 @@ fn a_run_leaves_everything_that_it_promises_and_repeats_itself() {
     good(&["report", first.to_str().expect("UTF-8")]);
     let board = folder.path().join("board.csv");
     let board = board.to_str().expect("UTF-8");
-    let shown = good(&["leaderboard", first.to_str().expect("UTF-8"), second.to_str().expect("UTF-8"), "--into", board]);
+    let shown =
+        good(&["leaderboard", first.to_str().expect("UTF-8"), second.to_str().expect("UTF-8"), "--into", board]);
     assert!(shown.contains("tiny-sequence"));
     good(&["export", checkpoint, "--out", folder.path().join("export").to_str().expect("UTF-8")]);
     assert!(folder.path().join("export/model.onnx").exists());
@@ -141,11 +154,13 @@ fn a_run_leaves_everything_that_it_promises_and_repeats_itself() {
 fn an_estimate_answers_in_words_and_in_json() {
     let words = good(&["estimate", "data/graphs/resnet50.json", "--batch", "64", "--gpu", "a100-40"]);
     assert!(words.contains("peak memory") && words.contains("fits"), "{words}");
-    let answer = json(&good(&["estimate", "data/graphs/resnet50.json", "--batch", "64", "--gpu", "A100-40GB", "--json"]));
+    let answer =
+        json(&good(&["estimate", "data/graphs/resnet50.json", "--batch", "64", "--gpu", "A100-40GB", "--json"]));
     assert_eq!(answer["totals"]["parameters"], 25_557_032);
     let peak = answer["peak_memory_mib"].as_f64().expect("a number");
     assert!((4_000.0..16_000.0).contains(&peak), "{peak}");
-    let larger = json(&good(&["estimate", "data/graphs/resnet50.json", "--batch", "256", "--gpu", "a100-40", "--json"]));
+    let larger =
+        json(&good(&["estimate", "data/graphs/resnet50.json", "--batch", "256", "--gpu", "a100-40", "--json"]));
     assert!(larger["peak_memory_mib"].as_f64() > Some(peak));
     for key in ["gputl_pct", "gract", "smact", "smocc", "fp32a", "drama", "warnings", "fits"] {
         assert!(!answer[key].is_null() || key == "drama", "{key}");
@@ -211,7 +226,8 @@ fn bad_measurements_are_rejected_or_refused() {
              {graph},4,t4,nan\n{graph},4,t4,-7\nnone.json,4,t4,4000\n{graph},4\n"
         ),
     );
-    let counts = json(&good(&["ingest", &table, "--out", out, "--rejects", rejects.to_str().expect("UTF-8"), "--json"]));
+    let counts =
+        json(&good(&["ingest", &table, "--out", out, "--rejects", rejects.to_str().expect("UTF-8"), "--json"]));
     assert_eq!((counts["accepted"].as_u64(), counts["rejected"].as_u64()), (Some(1), Some(6)), "{counts}");
     assert_eq!(std::fs::read_to_string(&rejects).expect("written").lines().count(), 7);
     // What was written before is not lost by a run that fails.
@@ -247,7 +263,11 @@ fn bad_configs_name_the_key() {
         ("count = 60", "count = 0", "count"),
         ("name = \"small\"", "name = \"../small\"", "name"),
         ("heads = 2", "heads = 3", "multiple"),
-        ("hidden = 8, blocks = 1 }\ntraining = { epochs = 2", "hidden = 8, blocks = 1 }\ntraining = { learning_rate = -1.0, epochs = 2", "learning_rate"),
+        (
+            "hidden = 8, blocks = 1 }\ntraining = { epochs = 2",
+            "hidden = 8, blocks = 1 }\ntraining = { learning_rate = -1.0, epochs = 2",
+            "learning_rate",
+        ),
         ("[split]", "[split", "line"),
     ] {
         assert!(SMALL.contains(from), "{from}");
@@ -257,10 +277,17 @@ fn bad_configs_name_the_key() {
     }
     let config = path(&folder, "few.toml", &SMALL.replace("count = 60", "count = 2").replace("folds = 2", "folds = 9"));
     assert!(bad(&["run", &config, "--out", out]).contains("folds"));
-    let config = path(&folder, "data.toml", &SMALL.replace("generate = { count = 60, seed = 2 }", "files = [\"${PLIMSOLL_DATA}/x.csv\"]"));
+    let config = path(
+        &folder,
+        "data.toml",
+        &SMALL.replace("generate = { count = 60, seed = 2 }", "files = [\"${PLIMSOLL_DATA}/x.csv\"]"),
+    );
     assert!(bad(&["run", &config, "--out", out]).contains("PLIMSOLL_DATA"));
     assert!(bad(&["run", "no-such-config.toml"]).contains("no-such-config.toml"));
-    assert!(bad(&["evaluate", "no-such-checkpoint", "--data", "data/published_real_models.csv"]).contains("no-such-checkpoint"));
+    assert!(
+        bad(&["evaluate", "no-such-checkpoint", "--data", "data/published_real_models.csv"])
+            .contains("no-such-checkpoint")
+    );
 }
 
 #[test]

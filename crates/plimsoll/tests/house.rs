@@ -19,7 +19,8 @@ const ORDER: [&str; 8] = [
 /// Heavy dependencies and the crates that may have them.
 const HEAVY: [(&str, &[&str]); 5] = [
     ("polars", &["plimsoll-dataset", "plimsoll-evaluation"]),
-    ("burn", &["plimsoll-model"]),
+    // Export reads weights out of Burn's modules, in one file.
+    ("burn", &["plimsoll-model", "plimsoll-export"]),
     ("plotters", &["plimsoll-evaluation"]),
     ("prost", &["plimsoll-export"]),
     ("clap", &["plimsoll"]),

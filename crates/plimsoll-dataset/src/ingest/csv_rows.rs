@@ -1,6 +1,7 @@
 //! CSV, row by row, with a cap on what one row may take.
 
 use std::cell::Cell;
+use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -116,7 +117,7 @@ impl CsvRows {
         self.since_row.set(0);
         let line = self.reader.position().line();
         self.reader.read_byte_record(&mut self.bytes).map_err(|error| match error.into_kind() {
-            csv::ErrorKind::Io(source) if source.get_ref().is_some_and(|inner| inner.is::<RowTooLong>()) => {
+            csv::ErrorKind::Io(source) if source.get_ref().is_some_and(<dyn Error + Send + Sync>::is::<RowTooLong>) => {
                 DatasetError::Layout {
                     path: self.path.clone(),
                     expected: format!("rows of at most {} bytes", Self::MAX_ROW_BYTES),

@@ -66,7 +66,7 @@ pub(super) fn read(source: &Source, intake: &mut Intake<'_, '_>) -> Result<()> {
         let id = format!("{}:{line}", source.name);
         match record {
             Ok(record) => intake.row(id.clone(), reader.measurement(id, record), record)?,
-            Err(broken) => intake.reject(id, broken.reason, broken.content)?,
+            Err(broken) => intake.reject(id, broken.reason, &broken.content)?,
         }
     }
     Ok(())

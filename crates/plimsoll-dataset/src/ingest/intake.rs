@@ -42,9 +42,7 @@ impl<'a, 's> Intake<'a, 's> {
         self.counts.files += 1;
         match self.read_file(source) {
             // One stray file does not keep a folder from being read, but it is told.
-            Err(error) if source.found && !self.sink_failed => {
-                self.reject(source.name.clone(), error.to_string(), String::new())
-            }
+            Err(error) if source.found && !self.sink_failed => self.reject(source.name.clone(), error.to_string(), ""),
             done => done,
         }
     }
@@ -63,7 +61,7 @@ impl<'a, 's> Intake<'a, 's> {
                     for row in chunk? {
                         match row {
                             Ok(measurement) => self.accept(measurement)?,
-                            Err(Rejection { id, reason, content }) => self.reject(id, reason, content)?,
+                            Err(Rejection { id, reason, content }) => self.reject(id, reason, &content)?,
                         }
                     }
                 }
@@ -78,7 +76,7 @@ impl<'a, 's> Intake<'a, 's> {
             Ok(measurement) => self.accept(measurement),
             Err(reason) => {
                 let cells: Vec<&str> = record.iter().collect();
-                self.reject(id, reason, cells.join(","))
+                self.reject(id, reason, &cells.join(","))
             }
         }
     }
@@ -93,9 +91,9 @@ impl<'a, 's> Intake<'a, 's> {
         self.send(Ok(measurement))
     }
 
-    pub(super) fn reject(&mut self, id: String, reason: String, content: String) -> Result<()> {
+    pub(super) fn reject(&mut self, id: String, reason: String, content: &str) -> Result<()> {
         self.counts.rejected += 1;
-        self.send(Err(Rejection { id, reason, content: Rejection::shorten(&content) }))
+        self.send(Err(Rejection { id, reason, content: Rejection::shorten(content) }))
     }
 
     fn send(&mut self, row: Result<Measurement, Rejection>) -> Result<()> {

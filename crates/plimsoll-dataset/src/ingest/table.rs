@@ -66,7 +66,7 @@ pub(super) fn read(source: &Source, intake: &mut Intake<'_, '_>) -> Result<()> {
                 let row = reader.measurement(id.clone(), record, intake);
                 intake.row(id, row, record)?;
             }
-            Err(broken) => intake.reject(id, broken.reason, broken.content)?,
+            Err(broken) => intake.reject(id, broken.reason, &broken.content)?,
         }
     }
     Ok(())

@@ -16,7 +16,7 @@ pub(super) fn read(source: &Source, format: Format, intake: &mut Intake<'_, '_>)
     let id = source.name.clone();
     match unmeasured(source, format, intake)? {
         Ok(measurement) => intake.accept(measurement),
-        Err(reason) => intake.reject(id, reason, String::new()),
+        Err(reason) => intake.reject(id, reason, ""),
     }
 }
 

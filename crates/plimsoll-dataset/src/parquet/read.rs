@@ -34,7 +34,7 @@ impl RowGroups {
         let bytes = file.metadata().map_err(failed)?.len();
         let opened = guarded(|| {
             let mut reader = ParquetReader::new(&mut file);
-            let columns = reader.schema()?.iter_names().map(|name| name.to_string()).collect();
+            let columns = reader.schema()?.iter_names().map(ToString::to_string).collect();
             PolarsResult::Ok((columns, Arc::clone(reader.get_metadata()?)))
         });
         let (columns, metadata) =
@@ -102,7 +102,7 @@ impl RowGroups {
         }
         if let Some(range) = group.byte_ranges_iter().find(|range| range.end > self.bytes || range.start > range.end) {
             let message = format!("a column stands at bytes {} to {} of {}", range.start, range.end, self.bytes);
-            return Some(Err(failed(damaged(message))));
+            return Some(Err(failed(damaged(&message))));
         }
         // A file of this one group, as far as the reader can tell.
         let single = FileMetadata {
@@ -176,10 +176,10 @@ fn guarded<T>(read: impl FnOnce() -> PolarsResult<T>) -> PolarsResult<T> {
             .map(String::as_str)
             .or_else(|| panic.downcast_ref::<&str>().copied())
             .unwrap_or("it does not decode");
-        Err(damaged(message.to_owned()))
+        Err(damaged(message))
     })
 }
 
-fn damaged(message: String) -> PolarsError {
+fn damaged(message: &str) -> PolarsError {
     PolarsError::ComputeError(ErrString::from(format!("the file is damaged: {message}")))
 }

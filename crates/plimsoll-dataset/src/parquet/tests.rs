@@ -24,13 +24,17 @@ fn file() -> File {
 
 fn write_measurements(path: &Path, measurements: &[Measurement]) {
     let mut writer = MeasurementWriter::create(path).expect("creates");
-    measurements.iter().for_each(|measurement| writer.write(measurement).expect("writes"));
+    for measurement in measurements {
+        writer.write(measurement).expect("writes");
+    }
     assert_eq!(writer.finish().expect("finishes"), measurements.len() as u64);
 }
 
 fn write_samples(path: &Path, samples: &[Sample]) {
     let mut writer = SampleWriter::create(path).expect("creates");
-    samples.iter().for_each(|sample| writer.write(sample).expect("writes"));
+    for sample in samples {
+        writer.write(sample).expect("writes");
+    }
     assert_eq!(writer.finish().expect("finishes"), samples.len() as u64);
 }
 
@@ -230,9 +234,7 @@ fn no_damage_makes_a_reader_panic() {
     let whole = std::fs::read(&file.path).expect("reads");
     let outcome = |bytes: &[u8]| {
         std::fs::write(&file.path, bytes).expect("writes");
-        SampleReader::open(&file.path)
-            .and_then(|reader| reader.collect::<Result<Vec<_>, _>>())
-            .map(|chunks| chunks.concat())
+        SampleReader::open(&file.path).and_then(Iterator::collect::<Result<Vec<_>, _>>).map(|chunks| chunks.concat())
     };
     for length in (0..whole.len()).step_by(whole.len() / 40) {
         assert!(outcome(&whole[..length]).is_err(), "cut at {length}");

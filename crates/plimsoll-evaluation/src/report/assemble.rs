@@ -73,7 +73,7 @@ fn glance(scored: &[Scored<'_>]) -> Table {
     let metrics = ["n", "median APE %", "MAPE %", "within 10 %", "underestimated %", "margin for 95 %"];
     let mut columns = vec![Column::text("section"), Column::text("estimator")];
     columns.extend(metrics.map(Column::number));
-    columns.extend(["data", "split", "label"].map(Column::text));
+    columns.push(Column::text("data; split; label"));
     let rows = scored.iter().flat_map(|part| {
         part.scores.iter().zip(&part.series).map(|(scores, series)| {
             let memory = scores.memory();
@@ -86,9 +86,7 @@ fn glance(scored: &[Scored<'_>]) -> Table {
                 Cell::text(words::share(memory.within_10_pct)),
                 Cell::text(words::share(memory.underestimation_rate)),
                 Cell::text(words::fixed(memory.margin_95_pct, 1)),
-                Cell::text(&scores.data),
-                Cell::text(&scores.split),
-                Cell::text(&scores.label),
+                Cell::text(format!("{}; {}; {}", scores.data, scores.split, scores.label)),
             ]
         })
     });

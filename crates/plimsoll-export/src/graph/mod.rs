@@ -67,12 +67,7 @@ fn doc(port: &Port) -> String {
 }
 
 /// Wires the network; returns its outputs in the order of [`interface::outputs`].
-fn network(
-    writer: &mut Writer,
-    weights: &Weights,
-    description: &Description,
-    inputs: &Inputs,
-) -> Result<Vec<Value>> {
+fn network(writer: &mut Writer, weights: &Weights, description: &Description, inputs: &Inputs) -> Result<Vec<Value>> {
     let scaler = &description.scaler;
     let summary = writer.standardize("scaler.summary", &inputs.summary, &scaler.summary)?;
     let gpu = writer.standardize("scaler.gpu", &inputs.gpu, &scaler.gpu)?;

@@ -34,7 +34,7 @@ fn sample(index: usize, generated: Generated) -> Sample {
         _ => Outcome::Measured { peak_mib: peak },
     };
     for (metric, ratio) in sample.utilisation.iter_mut().enumerate() {
-        *ratio = ((index + metric) % 4 != 0).then(|| (((index * 7 + metric * 3) % 11) as f32) / 10.0);
+        *ratio = (!(index + metric).is_multiple_of(4)).then(|| (((index * 7 + metric * 3) % 11) as f32) / 10.0);
     }
     sample
 }

@@ -14,6 +14,18 @@ use crate::sample::Sample;
 
 const TABLE: &str = "workload,batch_size,gpu,peak_memory_mib\na.json,8,t4,1500\nmissing.json,8,t4,1500\n";
 
+const SUMMARY: &str = "----------------------------------------------------------------
+        Layer (type)               Output Shape         Param #
+================================================================
+            Linear-1                   [-1, 16]             528
+              ReLU-2                   [-1, 16]               0
+================================================================
+Total params: 528
+Trainable params: 528
+Non-trainable params: 0
+----------------------------------------------------------------
+";
+
 fn options() -> IngestOptions {
     IngestOptions {
         gpu: Some(GpuCatalogue::built_in().find("t4").expect("known").clone()),
@@ -31,6 +43,26 @@ fn a_graph_alone_is_a_workload_of_which_nothing_was_measured() {
     let (accepted, _, _) = read_with(&path, &options()).expect("readable");
     assert_eq!((accepted[0].id.as_str(), accepted[0].outcome), ("net.json", Outcome::Unknown));
     assert_eq!(accepted[0].workload.setup().batch_size, 16);
+}
+
+#[test]
+fn a_printed_summary_is_a_workload_too() {
+    let folder = Folder::new();
+    let options = IngestOptions { gpu: None, ..options() };
+    let with_gpu = self::options();
+    for name in ["net.txt", "net"] {
+        let path = folder.write(name, SUMMARY);
+        assert_eq!(Format::detect(&path).expect("known"), Format::Summary);
+        let (_, rejected, _) = read_with(&path, &options).expect("readable");
+        assert!(rejected[0].reason.contains("GPU"), "{rejected:?}");
+        let (accepted, _, _) = read_with(&path, &with_gpu).expect("readable");
+        assert_eq!(accepted[0].workload.graph().parameter_count(), 528);
+    }
+    let table = TABLE.replace("a.json", "net.txt").replace("missing.json", "net.csv");
+    let (accepted, rejected, _) = read(&folder.write("runs.csv", table)).expect("readable");
+    assert_eq!((accepted.len(), rejected.len()), (1, 1));
+    let error = failure(&folder.write("cut.txt", &SUMMARY[..200]));
+    assert!(error.contains("cut.txt"), "{error}");
 }
 
 #[test]
@@ -67,7 +99,9 @@ fn measurements_written_by_us_come_back() {
     let path = folder.path().join("kept.parquet");
     let kept = [fixtures::measurement(2, 8), fixtures::measurement(3, 16)];
     let mut writer = MeasurementWriter::create(&path).expect("creates");
-    kept.iter().for_each(|measurement| writer.write(measurement).expect("writes"));
+    for measurement in &kept {
+        writer.write(measurement).expect("writes");
+    }
     writer.finish().expect("finishes");
     assert_eq!(Format::detect(&path).expect("known"), Format::Parquet);
     let (accepted, rejected, _) = read(&path).expect("readable");

@@ -202,7 +202,7 @@ fn a_header_that_lacks_columns_names_them() {
     let folder = Folder::new();
     let error = failure(&folder.write("runs.csv", format!("{}\n", CNN_HEADER.replace("Total Parameters", "Params"))));
     assert!(error.contains("`Total Parameters`") && error.contains("gpumemnet"), "{error}");
-    let error = failure(&folder.write("runs.csv", format!("{},Filename\n", MLP_HEADER)));
+    let error = failure(&folder.write("runs.csv", format!("{MLP_HEADER},Filename\n")));
     assert!(error.contains("`Filename` twice"), "{error}");
 }
 
