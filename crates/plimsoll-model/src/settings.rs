@@ -157,7 +157,8 @@ impl Default for TrainingSettings {
             gradient_clip: 1.0,
             patience: 0,
             memory_weight: 1.0,
-            utilisation_weight: 1.0,
+            // Memory's likelihood grows steep as its scale shrinks; with equal weights utilisation would go unheard.
+            utilisation_weight: 50.0,
         }
     }
 }

@@ -1,13 +1,15 @@
 //! The binary as scripts and people meet it: contracts, exit codes, and what happens when things go wrong.
 
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 
-use assert_cmd::Command;
 use serde_json::Value;
 
+/// The binary under test.
+const PLIMSOLL: &str = env!("CARGO_BIN_EXE_plimsoll");
+
 fn plimsoll(arguments: &[&str]) -> Output {
-    let mut command = Command::cargo_bin("plimsoll").expect("built");
+    let mut command = Command::new(PLIMSOLL);
     command.current_dir(repository()).args(arguments).env_remove("PLIMSOLL_DATA").output().expect("runs")
 }
 
@@ -296,7 +298,7 @@ fn a_killed_run_goes_on_where_it_stopped() {
     let long = SMALL.replace("epochs = 2", "epochs = 60").replace("count = 60", "count = 300");
     let config = path(&folder, "long.toml", &long);
     let out = folder.path().join("out");
-    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("plimsoll"))
+    let mut child = Command::new(PLIMSOLL)
         .current_dir(repository())
         .args(["run", &config, "--jobs", "1", "--out", out.to_str().expect("UTF-8")])
         .stdout(std::process::Stdio::null())

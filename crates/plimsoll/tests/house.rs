@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cargo_metadata::{DependencyKind, MetadataCommand};
+use serde_json::Value;
 
 /// Crates from top to bottom; each may import those above it.
 const ORDER: [&str; 8] = [
@@ -26,14 +26,26 @@ const HEAVY: [(&str, &[&str]); 5] = [
     ("clap", &["plimsoll"]),
 ];
 
+/// Names of the normal dependencies of every crate of the workspace.
 fn dependencies() -> BTreeMap<String, Vec<String>> {
-    let metadata =
-        MetadataCommand::new().no_deps().other_options(vec!["--offline".into()]).exec().expect("cargo metadata");
-    let normal = |package: &cargo_metadata::Package| {
-        let normal = package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal);
-        normal.map(|dependency| dependency.name.clone()).collect()
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let arguments = ["metadata", "--no-deps", "--offline", "--format-version", "1"];
+    let output = std::process::Command::new(cargo)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(arguments)
+        .output()
+        .expect("cargo metadata runs");
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
+    let text = |value: &Value| value.as_str().expect("a name").to_owned();
+    let normal = |package: &Value| {
+        let all = package["dependencies"].as_array().expect("a list");
+        all.iter()
+            .filter(|dependency| dependency["kind"].is_null())
+            .map(|dependency| text(&dependency["name"]))
+            .collect()
     };
-    metadata.packages.iter().map(|package| (package.name.to_string(), normal(package))).collect()
+    let packages = metadata["packages"].as_array().expect("a list");
+    packages.iter().map(|package| (text(&package["name"]), normal(package))).collect()
 }
 
 #[test]
