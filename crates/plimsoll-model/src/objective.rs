@@ -36,7 +36,7 @@ fn negative_log_likelihood(median: Tensor<1>, log_scale: Tensor<1>, targets: &Ta
 
 /// Cross-entropy of memory bins over measured rows.
 fn bin_cross_entropy(logits: Tensor<2>, targets: &Targets, bins: Bins) -> Tensor<1> {
-    let classes: Vec<i32> = targets.memory_mib.iter().map(|&mib| bins.index(f64::from(mib)) as i32).collect();
+    let classes: Vec<i64> = targets.memory_mib.iter().map(|&mib| bins.index(f64::from(mib)) as i64).collect();
     let rows = classes.len();
     let classes = Tensor::<2, Int>::from_data(TensorData::new(classes, [rows, 1]), &logits.device());
     let picked: Tensor<1> = log_softmax(logits, 1).gather(1, classes).squeeze_dim(1);

@@ -126,7 +126,7 @@ pub struct TrainingSettings {
     pub epochs: usize,
     /// Rows per step.
     pub batch_size: usize,
-    /// Peak learning rate of AdamW.
+    /// Peak learning rate of `AdamW`.
     pub learning_rate: f64,
     /// The schedule ends at this share of the peak.
     pub final_learning_rate: f64,

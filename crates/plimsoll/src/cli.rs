@@ -110,11 +110,15 @@ pub(crate) struct SetupArguments {
     /// The GPU, by catalogue name.
     #[arg(long, value_name = "NAME")]
     pub(crate) gpu: Option<String>,
-    /// Optimiser: sgd, sgd_momentum, adam, adamw, adafactor, adam8bit or rms_prop.
-    #[arg(long, value_name = "NAME")]
+    /// Optimiser [default: adam].
+    #[arg(
+        long,
+        value_name = "NAME",
+        long_help = "Optimiser [default: adam]: sgd, sgd_momentum, adam, adamw, adafactor, adam8bit, rms_prop"
+    )]
     pub(crate) optimizer: Option<String>,
-    /// Precision: fp32, tf32, amp (fp16), amp_bf16 or bf16.
-    #[arg(long, value_name = "NAME")]
+    /// Precision [default: fp32].
+    #[arg(long, value_name = "NAME", long_help = "Precision [default: fp32]: fp32, tf32, amp (fp16), amp_bf16, bf16")]
     pub(crate) precision: Option<String>,
     /// Micro-batches per step.
     #[arg(long, value_name = "N")]

@@ -47,7 +47,7 @@ fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("temporary folder")
 }
 
-fn path<'a>(folder: &'a tempfile::TempDir, name: &str, content: &str) -> String {
+fn path(folder: &tempfile::TempDir, name: &str, content: &str) -> String {
     let path = folder.path().join(name);
     std::fs::write(&path, content).expect("written");
     path.to_str().expect("UTF-8").to_owned()
@@ -311,7 +311,7 @@ fn a_killed_run_goes_on_where_it_stopped() {
         let text = std::fs::read_to_string(work.join("tiny-fold-0/training.json")).ok()?;
         serde_json::from_str::<Value>(&text).ok()?["history"].as_array().map(Vec::len)
     };
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(120);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_mins(2);
     while state(&out).is_none_or(|epochs| epochs < 2) && std::time::Instant::now() < deadline {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }

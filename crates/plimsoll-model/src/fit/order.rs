@@ -23,7 +23,7 @@ pub(super) fn batches(table: &Table, batch_size: usize, seed: u64, epoch: u64) -
     batches
 }
 
-/// One seed from two, well spread (the finaliser of SplitMix64).
+/// One seed from two, well spread (the finaliser of `SplitMix64`).
 pub(super) const fn mix(seed: u64, epoch: u64) -> u64 {
     let mut z = seed.wrapping_add(epoch.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

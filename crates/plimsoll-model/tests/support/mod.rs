@@ -11,13 +11,13 @@ use plimsoll_model::{
 };
 
 /// Burn's random generator is global to the process: tests that fit take turns.
-pub fn one_at_a_time() -> MutexGuard<'static, ()> {
+pub(crate) fn one_at_a_time() -> MutexGuard<'static, ()> {
     static LOCK: Mutex<()> = Mutex::new(());
     LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Generated workloads; memory is the live peak and a context, a tenth more for the second half of the rows.
-pub fn samples(count: u64) -> Vec<Sample> {
+pub(crate) fn samples(count: u64) -> Vec<Sample> {
     let config = GeneratorConfig {
         count,
         seed: 5,
@@ -49,15 +49,16 @@ pub fn samples(count: u64) -> Vec<Sample> {
         .collect()
 }
 
-pub fn mlp() -> NetworkSettings {
+#[allow(dead_code, reason = "not every test file uses it")]
+pub(crate) fn mlp() -> NetworkSettings {
     NetworkSettings::Mlp { hidden: 32, blocks: 1, dropout: 0.0 }
 }
 
-pub fn transformer(dropout: f64) -> NetworkSettings {
+pub(crate) fn transformer(dropout: f64) -> NetworkSettings {
     NetworkSettings::Transformer { width: 16, heads: 2, layers: 1, feed_forward: 32, hidden: 32, blocks: 1, dropout }
 }
 
-pub fn fit<'a>(network: NetworkSettings, epochs: usize, observer: &'a dyn Observer) -> LearnedFit<'a> {
+pub(crate) fn fit(network: NetworkSettings, epochs: usize, observer: &dyn Observer) -> LearnedFit<'_> {
     LearnedFit {
         settings: Settings {
             network,
@@ -72,4 +73,4 @@ pub fn fit<'a>(network: NetworkSettings, epochs: usize, observer: &'a dyn Observ
     }
 }
 
-pub const SILENT: Silent = Silent;
+pub(crate) const SILENT: Silent = Silent;

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use indicatif::{MultiProgress, ProgressBar};
 
 use crate::commands::worker::{Job, Message};
+use crate::errors::Hint;
 use crate::{interrupt, progress};
 
 /// Cores of this machine.
@@ -37,17 +38,21 @@ pub(super) fn run_all(jobs: &[Job], work: &Path, parallel: usize) -> Result<()> 
     let threads = (cores() / parallel.min(waiting.len()).max(1)).max(1);
     let mut running: Vec<Running> = Vec::new();
     let result = loop {
-        while running.len() < parallel && !interrupt::is_requested() {
+        // Every fit keeps its last epoch, so that ending one loses no more than the epoch under way.
+        if interrupt::is_requested() {
+            break Ok(());
+        }
+        while running.len() < parallel {
             let Some(job) = waiting.pop_front() else { break };
             running.push(start(job, work, threads, &bars)?);
         }
         match watch(&mut running, &total) {
-            Ok(()) if running.is_empty() && (waiting.is_empty() || interrupt::is_requested()) => break Ok(()),
+            Ok(()) if running.is_empty() && waiting.is_empty() => break Ok(()),
             Ok(()) => std::thread::sleep(Duration::from_millis(50)),
             Err(error) => break Err(error),
         }
     };
-    // After a failure the others are ended too; each keeps its last epoch.
+    // After a failure or an interruption the others are ended too.
     for fit in &mut running {
         let _ = fit.child.kill();
         let _ = fit.child.wait();
@@ -55,7 +60,8 @@ pub(super) fn run_all(jobs: &[Job], work: &Path, parallel: usize) -> Result<()> 
     bars.clear().ok();
     result?;
     if interrupt::is_requested() {
-        bail!(plimsoll_model::ModelError::Interrupted { epochs: 0 });
+        let hint = Hint("the same command goes on where it stopped".into());
+        return Err(anyhow::Error::new(hint).context("interrupted; finished epochs are kept"));
     }
     Ok(())
 }
