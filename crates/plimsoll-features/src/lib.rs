@@ -1,6 +1,6 @@
 //! What an estimator sees of a workload.
 //!
-//! [`featurize`] turns a [`Workload`](plimsoll_graph::Workload) into [`Features`]: a sequence of layers (a token
+//! [`featurize`] turns a [`Workload`] into [`Features`]: a sequence of layers (a token
 //! and numbers each), a summary vector and a GPU vector. It is one pure, versioned function, used for training and
 //! for serving alike; [`FeatureSchema`] names every number it yields, in order, and travels with every checkpoint
 //! and exported network.

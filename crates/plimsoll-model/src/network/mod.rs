@@ -1,6 +1,6 @@
 //! The networks inside learned estimators.
 //!
-//! Both read a [`Batch`](crate::batch::Batch) and end in the same [`Heads`]; they differ in what they see: the
+//! Both read a [`Batch`] and end in the same [`Heads`]; they differ in what they see: the
 //! [`MlpNetwork`] summary and GPU, the [`TransformerNetwork`] the layer sequence as well.
 
 mod dense;
