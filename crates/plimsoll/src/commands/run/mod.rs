@@ -105,7 +105,6 @@ impl Run {
 
     fn job(&self, named: &NamedSettings, split: &Split, fold: Option<u32>) -> Job {
         let folder = self.job_folder(&named.name, fold);
-        let part = fold.map_or_else(|| "final".to_owned(), |fold| format!("fold-{fold}"));
         Job {
             name: named.name.clone(),
             settings: named.settings.clone(),
@@ -117,13 +116,12 @@ impl Run {
             test: split.test.clone(),
             fold,
             folder,
-            events: self.out.join("events").join(format!("{}-{part}", named.name)),
+            events: self.out.join("events").join(fit_name(&named.name, fold)),
         }
     }
 
     fn job_folder(&self, estimator: &str, fold: Option<u32>) -> PathBuf {
-        let part = fold.map_or_else(|| "final".to_owned(), |fold| format!("fold-{fold}"));
-        self.work.join(format!("{estimator}-{part}"))
+        self.work.join(fit_name(estimator, fold))
     }
 
     /// Estimates of rows that the estimator in question had not seen: learned ones first, then baselines.
@@ -250,6 +248,11 @@ fn named(mut predictions: Vec<Prediction>, estimator: &str) -> Vec<Prediction> {
         estimator.clone_into(&mut prediction.estimator);
     }
     predictions
+}
+
+/// What a fit is called in folders: the estimator with its fold, or as the final one.
+fn fit_name(estimator: &str, fold: Option<u32>) -> String {
+    fold.map_or_else(|| format!("{estimator}-final"), |fold| format!("{estimator}-fold-{fold}"))
 }
 
 fn samples_path(work: &Path) -> PathBuf {
