@@ -1,0 +1,15 @@
+//! Any text as a graph file; what is accepted must also be simulated.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use plimsoll_graph::{GpuCatalogue, TrainingSetup, Workload, json};
+use plimsoll_simulate::Simulation;
+
+fuzz_target!(|text: &str| {
+    let Ok(graph) = json::parse(text, "fuzz") else { return };
+    let gpu = GpuCatalogue::built_in().gpus()[0].clone();
+    if let Ok(workload) = Workload::new(graph, TrainingSetup::new(3), gpu) {
+        let simulation = Simulation::of(&workload);
+        assert!(simulation.replay.reserved_bytes >= simulation.replay.allocated_bytes);
+    }
+});
