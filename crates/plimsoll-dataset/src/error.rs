@@ -28,6 +28,16 @@ pub enum DatasetError {
         /// What Polars said.
         source: polars::error::PolarsError,
     },
+    /// A file of our own is not as it was written.
+    #[error("{} is damaged: expected {expected}, found {found}; write it again", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What was written.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
     /// A file is in no layout that ingest knows, or not in the one it was said to be.
     #[error("{} is not in a known layout: expected {expected}, found {found}", path.display())]
     Layout {

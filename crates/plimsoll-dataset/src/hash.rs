@@ -66,7 +66,7 @@ impl ContentHasher {
             self.length(numbers.len());
             self.singles(numbers);
         }
-        self.singles(&[features.live_peak_mib, features.tensor_sum_mib]);
+        self.singles(&features.analytic.to_array());
         self.hasher.update(&self.buffer);
     }
 
@@ -121,7 +121,7 @@ mod tests {
             |sample| sample.utilisation[5] = Some(0.25),
             |sample| sample.published_estimates.push(("horus".into(), 9.0)),
             |sample| sample.features.layers[0] += 1.0,
-            |sample| sample.features.tensor_sum_mib += 1.0,
+            |sample| sample.features.analytic.tensor_sum_mib += 1.0,
         ];
         for (index, change) in changes.into_iter().enumerate() {
             let mut changed = samples.clone();

@@ -21,6 +21,7 @@ mod sample;
 mod scaler;
 mod split;
 mod target;
+mod workspaces;
 
 pub use bins::Bins;
 pub use error::{DatasetError, Result};
@@ -33,3 +34,4 @@ pub use sample::Sample;
 pub use scaler::{Scaler, ScalerFit, Standardization};
 pub use split::{Carve, Split, SplitBy, SplitKey};
 pub use target::{Target, UTILISATION};
+pub use workspaces::{WorkspaceRow, WorkspaceTable, read_workspaces};

@@ -117,7 +117,7 @@ fn open_samples(path: &PathBuf) -> Result<Option<SampleReader>> {
     }
     let groups = RowGroups::open(path)?;
     // The three columns that nothing else has: a file of samples that lacks others is told so by its reader.
-    let marks = &SAMPLE_COLUMNS[20..];
+    let marks = &SAMPLE_COLUMNS[22..];
     if !marks.iter().all(|mark| groups.columns().iter().any(|column| column == mark)) {
         return Ok(None);
     }

@@ -3,7 +3,8 @@
 //! In go estimates beside what was measured ([`Prediction`], one row each, kept as Parquet or CSV). Out come
 //! [`Scores`] for every target, family, GPU and memory size; a [`Leaderboard`] that gathers the runs in one CSV
 //! file; and a [`Report`] as Markdown and as one HTML page that needs no other file. Estimates that others published
-//! for the same rows become estimators of their own ([`published_predictions`]), scored by the same code.
+//! for the same rows become estimators of their own ([`published_predictions`]), scored by the same code. A
+//! [`Timeline`] draws what a GPU holds over a training step.
 //!
 //! The crate deliberately knows nothing of networks and training, and never mixes label definitions silently: every
 //! number is shown with its data, split, label definition and count.
@@ -15,6 +16,8 @@ mod prediction_file;
 mod replace_file;
 mod report;
 mod scores;
+mod timeline;
+mod workspaces;
 
 pub use error::{EvaluationError, Result};
 pub use leaderboard::{Cost, Leaderboard, LeaderboardRow};
@@ -25,3 +28,5 @@ pub use scores::{
     Bootstrap, Interval, Intervals, MemoryScores, ScoreContext, Scores, SizeClass, TargetMap, TargetScores,
     write_scores,
 };
+pub use timeline::{Timeline, TimelineMoment, TimelineTable};
+pub use workspaces::WorkspaceScores;

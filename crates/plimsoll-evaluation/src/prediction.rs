@@ -35,8 +35,8 @@ pub struct Prediction {
     pub utilisation: [Option<f64>; 6],
     /// What the estimator said.
     pub estimate: Estimate,
-    /// Bytes alive at the peak of a step in MiB, where computed.
-    pub live_peak_mib: Option<f64>,
+    /// What the simulator says in MiB, where it was asked.
+    pub simulated_mib: Option<f64>,
 }
 
 impl Prediction {
@@ -56,7 +56,7 @@ impl Prediction {
             outcome: sample.outcome,
             utilisation: sample.utilisation.map(|ratio| ratio.map(f64::from)),
             estimate,
-            live_peak_mib: Some(f64::from(sample.features.live_peak_mib)),
+            simulated_mib: Some(f64::from(sample.features.analytic.simulated_mib())),
         }
     }
 
@@ -141,7 +141,7 @@ pub(crate) mod tests {
             outcome: Outcome::Measured { peak_mib: measured_mib },
             utilisation: [None; 6],
             estimate: Estimate { peak_memory_mib: Some(estimated_mib), ..Estimate::default() },
-            live_peak_mib: None,
+            simulated_mib: None,
         }
     }
 
@@ -163,8 +163,11 @@ pub(crate) mod tests {
                 layers: Vec::new(),
                 summary: Vec::new(),
                 gpu: Vec::new(),
-                live_peak_mib: 7000.0,
-                tensor_sum_mib: 6000.0,
+                analytic: plimsoll_features::Analytic {
+                    reserved_mib: 5600.0,
+                    context_mib: 1400.0,
+                    ..Default::default()
+                },
             },
         }
     }
@@ -177,7 +180,7 @@ pub(crate) mod tests {
         assert_eq!(prediction.measured(Target::Gract), Some(0.25));
         assert_eq!(prediction.measured(Target::PeakMemory), Some(8222.0));
         assert_eq!(prediction.estimated(Target::PeakMemory), None);
-        assert_eq!(prediction.live_peak_mib, Some(7000.0));
+        assert_eq!(prediction.simulated_mib, Some(7000.0));
     }
 
     #[test]

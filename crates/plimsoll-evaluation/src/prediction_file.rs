@@ -66,7 +66,7 @@ pub fn read_predictions(path: &Path) -> Result<Vec<Prediction>> {
     let (gpu, capacity, batch) = (text("gpu")?, table.number("capacity_mib")?, table.whole("batch_size")?);
     let (label, outcome) = (text("label")?, text("outcome")?);
     let (peak, above) = (table.number(Target::PeakMemory.name())?, table.number("above_mib")?);
-    let (live, estimated) = (table.number("live_peak_mib")?, table.number("estimated_peak_memory_mib")?);
+    let (simulated, estimated) = (table.number("simulated_mib")?, table.number("estimated_peak_memory_mib")?);
     let log_scale = table.number("estimated_log_scale")?;
     let measured_utilisation = table.utilisation("")?;
     let estimated_utilisation = table.utilisation("estimated_")?;
@@ -105,7 +105,7 @@ pub fn read_predictions(path: &Path) -> Result<Vec<Prediction>> {
                     log_scale: log_scale[row],
                     utilisation: std::array::from_fn(|metric| estimated_utilisation[metric][row]),
                 },
-                live_peak_mib: live[row],
+                simulated_mib: simulated[row],
             })
         })
         .collect()
@@ -136,7 +136,7 @@ fn columns(predictions: &[Prediction]) -> Vec<(String, Cells)> {
                 _ => None,
             }),
         ),
-        ("live_peak_mib".to_owned(), number(|row| row.live_peak_mib)),
+        ("simulated_mib".to_owned(), number(|row| row.simulated_mib)),
         ("estimated_peak_memory_mib".to_owned(), number(|row| row.estimate.peak_memory_mib)),
         ("estimated_log_scale".to_owned(), number(|row| row.estimate.log_scale)),
     ];
@@ -211,7 +211,7 @@ mod tests {
         let mut unknown = row("c:3", 0.0, 0.0);
         unknown.outcome = Outcome::Unknown;
         unknown.estimate = Estimate { utilisation: [Some(0.75); 6], ..Estimate::default() };
-        unknown.live_peak_mib = Some(12.5);
+        unknown.simulated_mib = Some(12.5);
         vec![row("a:1", 1234.5, 1300.25), out_of_memory, unknown]
     }
 

@@ -3,10 +3,10 @@
 mod assemble;
 pub(crate) mod document;
 mod figures;
-mod html;
+pub(crate) mod html;
 pub(crate) mod markdown;
 mod metric;
-mod plot;
+pub(crate) mod plot;
 mod row_tables;
 mod score_tables;
 pub(crate) mod words;

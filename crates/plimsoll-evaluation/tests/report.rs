@@ -57,7 +57,7 @@ fn predictions(estimator: &str, rows: usize, spread: f64, bias: f64, learned: bo
                     log_scale: learned.then_some(spread),
                     utilisation: if learned { ratios.map(|ratio| Some(guess(ratio, &mut errors))) } else { [None; 6] },
                 },
-                live_peak_mib: Some(0.8 * peak_mib),
+                simulated_mib: Some(0.8 * peak_mib),
             }
         })
         .collect()

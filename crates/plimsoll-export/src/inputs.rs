@@ -13,8 +13,8 @@ pub struct RawInputs {
     pub summary: Vec<f32>,
     /// GPU features, `[rows, g]`.
     pub gpu: Vec<f32>,
-    /// Live peaks, `[rows, 1]`.
-    pub live_peak_mib: Vec<f32>,
+    /// Reserved memory and context as simulated, `[rows, 2]`.
+    pub simulated_mib: Vec<f32>,
     /// The layer sequences, where the network reads them.
     pub sequence: Option<RawSequence>,
 }
@@ -50,17 +50,18 @@ impl RawInputs {
             rows: features.len(),
             summary: Vec::with_capacity(features.len() * schema.summary.len()),
             gpu: Vec::with_capacity(features.len() * schema.gpu.len()),
-            live_peak_mib: Vec::with_capacity(features.len()),
+            simulated_mib: Vec::with_capacity(features.len() * 2),
             sequence: None,
         };
         for (row, features) in features.iter().enumerate() {
             check(row, "summary features", &features.summary, schema.summary.len())?;
             check(row, "GPU features", &features.gpu, schema.gpu.len())?;
             check(row, "layer features", &features.layers, features.tokens.len() * schema.layer.len())?;
-            check(row, "live peak", &[features.live_peak_mib], 1)?;
+            let simulated = [features.analytic.reserved_mib, features.analytic.context_mib];
+            check(row, "simulated memory", &simulated, 2)?;
             inputs.summary.extend(&features.summary);
             inputs.gpu.extend(&features.gpu);
-            inputs.live_peak_mib.push(features.live_peak_mib);
+            inputs.simulated_mib.extend(simulated);
         }
         inputs.sequence = with_layers.then(|| RawSequence::new(features, schema.layer.len(), padding));
         Ok(inputs)

@@ -11,8 +11,8 @@ use crate::onnx::{ElementType, Extent};
 pub const SUMMARY: &str = "summary";
 /// Raw GPU features.
 pub const GPU: &str = "gpu";
-/// The counted live peak.
-pub const LIVE_PEAK: &str = "live_peak_mib";
+/// What the simulator says of memory.
+pub const SIMULATED: &str = "simulated_mib";
 /// Operator tokens.
 pub const TOKENS: &str = "tokens";
 /// Raw numbers of the layers.
@@ -75,8 +75,8 @@ fn batch() -> Extent {
 
 /// The inputs of a network, in order.
 ///
-/// They are raw: the graph scales them itself. A classifier reads no live peak, but takes it, so that one caller
-/// serves every network.
+/// They are raw: the graph scales them itself. A classifier reads no simulation, but takes it, so that one
+/// caller serves every network.
 pub fn inputs(settings: &Settings, schema: &FeatureSchema) -> Vec<Port> {
     let layers = || Extent::Named("layers".into());
     let (fixed, float) = (Extent::Fixed, ElementType::Float32);
@@ -96,11 +96,11 @@ pub fn inputs(settings: &Settings, schema: &FeatureSchema) -> Vec<Port> {
             "Raw GPU features in the order of the schema's `gpu`.",
         ),
         port(
-            LIVE_PEAK,
+            SIMULATED,
             float,
-            vec![batch(), fixed(1)],
+            vec![batch(), fixed(2)],
             "MiB",
-            "Bytes alive at the peak of a step, counted from the graph.",
+            "What the replayed allocator reserves at its peak; nominal memory of context and libraries.",
         ),
     ];
     if matches!(settings.network, NetworkSettings::Transformer { .. }) {

@@ -155,7 +155,7 @@ fn case(learned: &Learned, samples: &[&Sample], padding: usize) -> Result<Parity
 
 /// Raw inputs in the order of [`interface::inputs`].
 fn elements(raw: RawInputs) -> Vec<Elements> {
-    let mut elements = [raw.summary, raw.gpu, raw.live_peak_mib].map(Elements::Numbers).to_vec();
+    let mut elements = [raw.summary, raw.gpu, raw.simulated_mib].map(Elements::Numbers).to_vec();
     if let Some(sequence) = raw.sequence {
         elements.push(Elements::Wholes(sequence.tokens));
         elements.push(Elements::Numbers(sequence.numbers));

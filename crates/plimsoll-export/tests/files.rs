@@ -48,7 +48,7 @@ fn the_model_declares_what_it_reads_and_gives() {
     let expected = [
         text("summary", 1, &format!("batch x {}", schema.summary.len())),
         text("gpu", 1, &format!("batch x {}", schema.gpu.len())),
-        text("live_peak_mib", 1, "batch x 1"),
+        text("simulated_mib", 1, "batch x 2"),
         text("tokens", 7, "batch x layers"),
         text("layers", 1, &format!("batch x layers x {}", schema.layer.len())),
         text("mask", 9, "batch x layers"),
@@ -205,6 +205,6 @@ fn samples_that_cannot_be_inputs_are_refused() {
     let error = ParityCases::new(&learned, &[&broken]).expect_err("short").to_string();
     assert!(error.contains("summary features of row 0"), "{error}");
     let mut broken = rows[0].clone();
-    broken.features.live_peak_mib = f32::NAN;
+    broken.features.analytic.reserved_mib = f32::NAN;
     assert!(ParityCases::new(&learned, &[&broken]).is_err());
 }

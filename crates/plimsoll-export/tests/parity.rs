@@ -34,7 +34,7 @@ fn perturbed(samples: &[Sample]) -> Vec<Sample> {
                 *number += 2.0 * noise(&mut state);
             }
         }
-        features.live_peak_mib *= 2.0 + noise(&mut state);
+        features.analytic.reserved_mib *= 2.0 + noise(&mut state);
     }
     samples
 }

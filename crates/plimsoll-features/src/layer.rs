@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use plimsoll_graph::{Op, Workload};
-use plimsoll_simulate::{Storages, node_cost, saved};
+use plimsoll_simulate::{StepTrace, node_cost};
 
 use crate::log;
 
@@ -69,34 +69,23 @@ impl Layer {
 }
 
 /// Index of an operator's token in the vocabulary.
-pub(crate) fn token_index(op: &Op) -> u16 {
+fn token_index(op: &Op) -> u16 {
+    named_token(op.token())
+}
+
+/// Index of a token of a name in the vocabulary.
+pub(crate) fn named_token(token: &str) -> u16 {
     static INDICES: OnceLock<HashMap<&'static str, u16>> = OnceLock::new();
     let indices = INDICES.get_or_init(|| Op::tokens().into_iter().zip(0..).collect());
-    indices.get(op.token()).copied().unwrap_or_default()
+    indices.get(token).copied().unwrap_or_default()
 }
 
 /// The layers of a workload in execution order. Views are left out: they neither compute nor allocate.
-pub(crate) fn layers(workload: &Workload) -> Vec<Layer> {
+pub(crate) fn layers(workload: &Workload, trace: &StepTrace) -> Vec<Layer> {
     let graph = workload.graph();
-    let storages = Storages::new(workload);
-    let mut seen_storage = vec![false; graph.tensors().len()];
     let mut layers = Vec::with_capacity(graph.nodes().len());
-    for node in graph.nodes().iter().filter(|node| !matches!(node.op, Op::View)) {
+    for (node, memory) in graph.nodes().iter().zip(&trace.nodes).filter(|(node, _)| !matches!(node.op, Op::View)) {
         let cost = node_cost(workload, node);
-        let kept = saved(workload, node);
-        let saved_inputs = node.inputs.iter().enumerate().filter(|(index, _)| match index {
-            0 => kept.input,
-            _ => kept.other_inputs,
-        });
-        let saved_outputs = node.outputs.iter().take(usize::from(kept.output));
-        let mut saved_bytes = kept.extra_bytes;
-        for &id in saved_inputs.map(|(_, id)| id).chain(saved_outputs) {
-            let root = storages.root(id);
-            // A storage that two layers keep exists once: the first one counts it.
-            if !std::mem::replace(&mut seen_storage[root.0 as usize], true) {
-                saved_bytes += storages.bytes(root);
-            }
-        }
         let output = node.outputs.first().map(|&id| (id, graph.tensor(id)));
         let (kernel, stride, groups) = window(&node.op);
         let width = output.map_or(1, |(_, tensor)| match (&node.op, tensor.shape.dims()) {
@@ -110,8 +99,8 @@ pub(crate) fn layers(workload: &Workload) -> Vec<Layer> {
             output_elements,
             flops: cost.flops,
             bytes_moved: cost.read_bytes.saturating_add(cost.write_bytes),
-            saved_bytes,
-            output_bytes: node.outputs.iter().map(|&id| storages.bytes(id)).sum(),
+            saved_bytes: memory.saved_bytes,
+            output_bytes: memory.output_bytes,
             element_bytes: output.map_or(4, |(_, tensor)| tensor.dtype.bytes()),
             kernel,
             stride,

@@ -15,7 +15,7 @@ mod schema;
 mod summary;
 
 use plimsoll_graph::Workload;
-use plimsoll_simulate::StepMemory;
+use plimsoll_simulate::Simulation;
 
 pub use compress::MAX_LAYERS;
 pub use schema::{FeatureSchema, SchemaMismatch};
@@ -31,10 +31,41 @@ pub struct Features {
     pub summary: Vec<f32>,
     /// The GPU descriptor, `[g]`, as [`FeatureSchema::gpu`] names it.
     pub gpu: Vec<f32>,
-    /// Bytes alive at the peak of a step in MiB: what learned estimators correct.
+    /// Estimates that need no training, and what learned ones correct.
+    pub analytic: Analytic,
+}
+
+/// What can be said of a workload's memory without having measured any, MiB.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Analytic {
+    /// What the replayed allocator reserves at its peak.
+    pub reserved_mib: f32,
+    /// Nominal memory of context and libraries.
+    pub context_mib: f32,
+    /// Bytes alive at the peak of a step.
     pub live_peak_mib: f32,
-    /// The plain tensor sum in MiB: the simplest estimate there is.
+    /// The plain tensor sum: weights, gradients, optimiser states, saved activations.
     pub tensor_sum_mib: f32,
+}
+
+impl Analytic {
+    /// Names of the fields, in order.
+    pub const NAMES: [&'static str; 4] = ["reserved_mib", "context_mib", "live_peak_mib", "tensor_sum_mib"];
+
+    /// The figures in the order of [`Analytic::NAMES`].
+    pub const fn to_array(self) -> [f32; 4] {
+        [self.reserved_mib, self.context_mib, self.live_peak_mib, self.tensor_sum_mib]
+    }
+
+    /// The figures from the order of [`Analytic::NAMES`].
+    pub const fn from_array([reserved_mib, context_mib, live_peak_mib, tensor_sum_mib]: [f32; 4]) -> Self {
+        Self { reserved_mib, context_mib, live_peak_mib, tensor_sum_mib }
+    }
+
+    /// The simulator's estimate of peak memory.
+    pub const fn simulated_mib(self) -> f32 {
+        self.reserved_mib + self.context_mib
+    }
 }
 
 /// Turns a workload into features.
@@ -42,17 +73,22 @@ pub struct Features {
 /// Pure and deterministic; time linear in the graph. Sequences longer than [`MAX_LAYERS`] after repeated blocks
 /// were merged are pooled, never cut.
 pub fn featurize(workload: &Workload) -> Features {
-    let memory = StepMemory::of(workload);
-    let layers = layer::layers(workload);
-    let summary = summary::summary(workload, &memory, &layers);
+    let simulation = Simulation::of(workload);
+    let layers = layer::layers(workload, &simulation.trace);
+    let summary = summary::summary(workload, &simulation, &layers);
+    let memory = simulation.memory;
     let sequence = compress::compress(layers);
     Features {
         tokens: sequence.iter().map(|layer| layer.token).collect(),
         layers: sequence.iter().flat_map(layer::Layer::numbers).collect(),
         summary,
         gpu: gpu::numbers(workload.gpu()).to_vec(),
-        live_peak_mib: mib(memory.live_peak_bytes),
-        tensor_sum_mib: mib(memory.tensor_sum_bytes()),
+        analytic: Analytic {
+            reserved_mib: mib(simulation.replay.reserved_bytes),
+            context_mib: simulation.context_mib as f32,
+            live_peak_mib: mib(memory.live_peak_bytes),
+            tensor_sum_mib: mib(memory.tensor_sum_bytes()),
+        },
     }
 }
 

@@ -34,7 +34,7 @@ pub struct SchemaMismatch {
 
 impl FeatureSchema {
     /// Version of the features that this build computes.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// The schema of this build.
     pub fn current() -> Self {

@@ -44,5 +44,5 @@ fn names_are_unique() {
 #[test]
 fn the_same_workload_gives_the_same_features_and_a_larger_batch_larger_ones() {
     assert_eq!(featurize(&workload(5, 32)), featurize(&workload(5, 32)));
-    assert!(featurize(&workload(5, 64)).live_peak_mib > featurize(&workload(5, 32)).live_peak_mib);
+    assert!(featurize(&workload(5, 64)).analytic.live_peak_mib > featurize(&workload(5, 32)).analytic.live_peak_mib);
 }

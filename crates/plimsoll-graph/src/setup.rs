@@ -127,6 +127,7 @@ pub enum Loss {
 /// How a graph is trained: everything about a job that is neither its graph nor its GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the framework, on or off")]
 pub struct TrainingSetup {
     /// Samples per step and GPU.
     pub batch_size: u64,
@@ -154,6 +155,29 @@ pub struct TrainingSetup {
     /// Only weights whose name starts with one of these train; empty means all that the graph says.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trainable: Vec<String>,
+    /// Whether gradients are zeroed in place instead of dropped between steps (`zero_grad(set_to_none=False)`).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub keeps_gradients: bool,
+    /// Batch of a forward pass before training, as tools that print a model's layers run one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub startup_batch: Option<u64>,
+    /// Batch of an epoch's last step, where the samples do not divide evenly and the rest is not dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_batch: Option<u64>,
+    /// Whether cuDNN tries all algorithms for each new shape (`torch.backends.cudnn.benchmark`).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub cudnn_benchmark: bool,
+    /// Whether the allocator grows segments in place (`expandable_segments:True`).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub expandable_segments: bool,
+    /// Blocks of this size and more are not split (`max_split_size_mb`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_split_size_mib: Option<u64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 const fn one() -> u64 {
@@ -176,15 +200,36 @@ impl TrainingSetup {
             activation_checkpointing: false,
             gradient_accumulation: 1,
             trainable: Vec::new(),
+            keeps_gradients: false,
+            startup_batch: None,
+            last_batch: None,
+            cudnn_benchmark: false,
+            expandable_segments: false,
+            max_split_size_mib: None,
         }
     }
 
     /// Checks the numbers.
     ///
     /// # Errors
-    /// A batch or accumulation of zero, or over [`TrainingSetup::MAX_BATCH_SIZE`].
+    /// A batch or accumulation of zero, or over [`TrainingSetup::MAX_BATCH_SIZE`]; a split size that PyTorch refuses.
     pub fn check(&self) -> Result<()> {
-        for (what, value) in [("batch size", self.batch_size), ("gradient accumulation", self.gradient_accumulation)] {
+        if let Some(size) = self.max_split_size_mib
+            && !(21..=Self::MAX_BATCH_SIZE).contains(&size)
+        {
+            return Err(GraphError::OutOfRange {
+                what: "max_split_size_mib".into(),
+                expected: "more than 20, as PyTorch does".into(),
+                found: size.to_string(),
+            });
+        }
+        let (startup, last) = (self.startup_batch.unwrap_or(1), self.last_batch.unwrap_or(1));
+        for (what, value) in [
+            ("batch size", self.batch_size),
+            ("gradient accumulation", self.gradient_accumulation),
+            ("startup batch", startup),
+            ("last batch", last),
+        ] {
             if value == 0 || value > Self::MAX_BATCH_SIZE {
                 return Err(GraphError::OutOfRange {
                     what: what.into(),

@@ -1,14 +1,17 @@
 //! A workload: the training job whose cost is to be told.
 
+use std::sync::Arc;
+
 use crate::error::{GraphError, Result};
 use crate::gpu::Gpu;
-use crate::graph::{Graph, TensorId, Weight, WeightKind};
+use crate::graph::{Graph, Node, TensorId, Weight, WeightKind};
+use crate::op::Op;
 use crate::setup::TrainingSetup;
 
 /// A graph, how it is trained, and on which GPU. Sizes at its batch are known not to overflow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
-    graph: Graph,
+    graph: Arc<Graph>,
     setup: TrainingSetup,
     gpu: Gpu,
 }
@@ -21,27 +24,40 @@ impl Workload {
     /// Puts the parts together.
     ///
     /// # Errors
-    /// A setup out of range, or activations that at this batch exceed [`Workload::MAX_BYTES`].
-    pub fn new(graph: Graph, setup: TrainingSetup, gpu: Gpu) -> Result<Self> {
+    /// A setup out of range, or weights, activations or attention scores that at this batch exceed
+    /// [`Workload::MAX_BYTES`].
+    pub fn new(graph: impl Into<Arc<Graph>>, setup: TrainingSetup, gpu: Gpu) -> Result<Self> {
+        let graph = graph.into();
         setup.check()?;
+        let batch = [setup.startup_batch, setup.last_batch].into_iter().flatten().fold(setup.batch_size, u64::max);
         let mut total = 0_u64;
-        for tensor in graph.tensors() {
-            let bytes = tensor
-                .shape
-                .elements(setup.batch_size)
-                .and_then(|elements| elements.checked_mul(tensor.dtype.bytes()))
-                .and_then(|bytes| total.checked_add(bytes))
-                .filter(|&bytes| bytes <= Self::MAX_BYTES);
-            total = bytes.ok_or_else(|| GraphError::Overflow {
-                what: format!("memory of `{}` at batch {}", tensor.name, setup.batch_size),
-                found: tensor.shape.to_string(),
+        let mut add = |bytes: Option<u64>, what: &dyn Fn() -> (String, String)| {
+            let sum = bytes.and_then(|bytes| total.checked_add(bytes)).filter(|&sum| sum <= Self::MAX_BYTES);
+            total = sum.ok_or_else(|| {
+                let (name, found) = what();
+                GraphError::Overflow { what: format!("memory of `{name}` at batch {batch}"), found }
             })?;
+            Ok(())
+        };
+        for weight in graph.weights() {
+            add(Some(weight.bytes()), &|| (weight.name.clone(), weight.shape.to_string()))?;
+        }
+        for tensor in graph.tensors() {
+            let elements = tensor.shape.elements(batch);
+            let bytes = elements.and_then(|elements| elements.checked_mul(tensor.dtype.bytes()));
+            add(bytes, &|| (tensor.name.clone(), tensor.shape.to_string()))?;
+        }
+        for node in graph.nodes() {
+            if let Op::Attention { heads, .. } = node.op {
+                let scores = score_bytes(&graph, node, heads, batch);
+                add(scores, &|| (node.name.clone(), "attention scores".into()))?;
+            }
         }
         Ok(Self { graph, setup, gpu })
     }
 
     /// The computation graph.
-    pub const fn graph(&self) -> &Graph {
+    pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
@@ -58,7 +74,15 @@ impl Workload {
     /// The same job on another GPU.
     #[must_use]
     pub fn on(&self, gpu: Gpu) -> Self {
-        Self { graph: self.graph.clone(), setup: self.setup.clone(), gpu }
+        Self { graph: Arc::clone(&self.graph), setup: self.setup.clone(), gpu }
+    }
+
+    /// The same job at another batch.
+    ///
+    /// # Errors
+    /// As [`Workload::new`].
+    pub fn at_batch(&self, batch_size: u64) -> Result<Self> {
+        Self::new(Arc::clone(&self.graph), TrainingSetup { batch_size, ..self.setup.clone() }, self.gpu.clone())
     }
 
     /// Elements of a tensor at this workload's batch.
@@ -71,4 +95,14 @@ impl Workload {
     pub fn trains(&self, weight: &Weight) -> bool {
         weight.kind == WeightKind::Parameter && self.setup.trains(&weight.name)
     }
+}
+
+/// Bytes of the score matrix that attention without a fused kernel makes; `None` on overflow.
+fn score_bytes(graph: &Graph, node: &Node, heads: u64, batch: u64) -> Option<u64> {
+    let tokens = |input: usize| {
+        let dims = graph.tensor(*node.inputs.get(input)?).shape.dims();
+        dims[dims.len().checked_sub(2)?].at(batch)
+    };
+    let scores = tokens(0).unwrap_or(1).checked_mul(tokens(1).unwrap_or(1))?;
+    scores.checked_mul(batch)?.checked_mul(heads)?.checked_mul(4)
 }

@@ -13,20 +13,28 @@ pub enum Analytic {
     TensorSum,
     /// The largest number of bytes alive during a step.
     LivePeak,
+    /// What the replayed allocator reserves, with context and libraries.
+    Simulated,
 }
 
 impl Analytic {
+    /// Every quantity, the best first.
+    pub const ALL: [Self; 3] = [Self::Simulated, Self::LivePeak, Self::TensorSum];
+
     const fn name(self) -> &'static str {
         match self {
             Self::TensorSum => "tensor-sum",
             Self::LivePeak => "live-peak",
+            Self::Simulated => "simulated",
         }
     }
 
     fn mib(self, sample: &Sample) -> f64 {
+        let analytic = &sample.features.analytic;
         f64::from(match self {
-            Self::TensorSum => sample.features.tensor_sum_mib,
-            Self::LivePeak => sample.features.live_peak_mib,
+            Self::TensorSum => analytic.tensor_sum_mib,
+            Self::LivePeak => analytic.live_peak_mib,
+            Self::Simulated => analytic.simulated_mib(),
         })
     }
 }

@@ -15,7 +15,7 @@ pub struct Table {
     layers: Vec<f32>,
     summary: Vec<f32>,
     gpu: Vec<f32>,
-    live_mib: Vec<f32>,
+    simulated_mib: Vec<f32>,
     memory_mib: Vec<f32>,
     is_measured: Vec<bool>,
     is_censored: Vec<bool>,
@@ -35,7 +35,7 @@ impl Table {
             layers: Vec::new(),
             summary: Vec::with_capacity(rows * widths.summary),
             gpu: Vec::with_capacity(rows * widths.gpu),
-            live_mib: Vec::with_capacity(rows),
+            simulated_mib: Vec::with_capacity(rows * 2),
             memory_mib: Vec::with_capacity(rows),
             is_measured: Vec::with_capacity(rows),
             is_censored: Vec::with_capacity(rows),
@@ -63,7 +63,7 @@ impl Table {
         let start = self.gpu.len();
         self.gpu.extend(&features.gpu);
         scaler.scale_gpu(&mut self.gpu[start..]);
-        self.live_mib.push(features.live_peak_mib);
+        self.simulated_mib.extend([features.analytic.reserved_mib, features.analytic.context_mib]);
         let (memory, is_measured) = match sample.outcome {
             Outcome::Measured { peak_mib } => (peak_mib, true),
             Outcome::OutOfMemory { above_mib } => (above_mib, false),
@@ -80,7 +80,7 @@ impl Table {
 
     /// Number of rows.
     pub fn rows(&self) -> usize {
-        self.live_mib.len()
+        self.memory_mib.len()
     }
 
     /// Rows in which each utilisation metric was recorded.
@@ -105,7 +105,7 @@ impl Table {
         Batch {
             summary: matrix(&self.summary, self.widths.summary),
             gpu: matrix(&self.gpu, self.widths.gpu),
-            live_mib: matrix(&self.live_mib, 1),
+            simulated_mib: matrix(&self.simulated_mib, 2),
             sequence: self.with_layers.then(|| self.sequence(rows, device)),
         }
     }
@@ -166,8 +166,8 @@ pub struct Batch {
     pub summary: Tensor<2>,
     /// Scaled GPU features, `[b, g]`.
     pub gpu: Tensor<2>,
-    /// Analytically counted live peak in MiB, unscaled, `[b, 1]`.
-    pub live_mib: Tensor<2>,
+    /// What the simulator says in MiB, unscaled, `[b, 2]`: reserved by the allocator, context and libraries.
+    pub simulated_mib: Tensor<2>,
     /// The layer sequence, where the network reads it.
     pub sequence: Option<Sequence>,
 }

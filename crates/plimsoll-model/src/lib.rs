@@ -21,6 +21,7 @@ mod settings;
 
 pub mod batch;
 pub mod network;
+pub mod workspaces;
 
 pub use baseline::{Analytic, WithConstant};
 pub use checkpoint::{DataDescription, Description};

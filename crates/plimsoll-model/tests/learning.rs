@@ -79,7 +79,7 @@ fn padding_and_company_never_change_an_estimate() {
 fn runs_out_of_memory_push_estimates_above_their_limit() {
     let _turn = one_at_a_time();
     let mut samples = samples(16);
-    let limit = 3.0 * samples[0].outcome.peak_mib().expect("measured");
+    let limit = 2.0 * samples[0].outcome.peak_mib().expect("measured");
     let plain = fit(mlp(), 200, &SILENT).fit(&refs(&samples), &[]).expect("fits");
     samples[0].outcome = Outcome::OutOfMemory { above_mib: limit };
     let censored = fit(mlp(), 200, &SILENT).fit(&refs(&samples), &[]).expect("fits");

@@ -1,20 +1,34 @@
-//! What a training step of a workload needs, counted on a CPU.
+//! What a training step of a workload needs, replayed on a CPU.
 //!
-//! In goes a [`Workload`](plimsoll_graph::Workload); out comes a [`StepMemory`]: the bytes of weights, gradients,
-//! optimiser states and activations that autograd saves, their plain sum, and the largest amount alive at any
-//! moment of a step; a [`StepTime`] from a roofline over its kernels; and a [`NodeCost`] for each node.
+//! In goes a [`Workload`](plimsoll_graph::Workload). [`lower`] turns its graph and training setup into a
+//! [`StepTrace`]: the memory events of forward pass, loss and backward pass. [`replay`] runs these, with weights,
+//! optimiser and workspaces, through PyTorch's [`CachingAllocator`] and tells what it reserves at its peak.
+//! [`StepMemory`] adds up the same trace without an allocator; [`StepTime`] is a roofline over the step's kernels.
 //!
-//! The rules of what each operator saves stand in one table in `saved.rs`. The crate deliberately knows nothing
-//! of contexts, drivers and allocator rounding: what a GPU shows beyond live bytes is learned from measurements.
+//! What each operator keeps stands in one table, `lower/rules.rs`. The crate deliberately knows nothing of
+//! measurements: what a GPU shows beyond the replay is learned from them.
 
+mod allocator;
+mod context;
 mod cost;
-mod live;
+mod explain;
+mod ledger;
+mod lower;
+mod memory;
+mod optimizer;
+mod replay;
 mod roofline;
-mod saved;
-mod storage;
+mod simulation;
+mod trace;
+pub mod workspace;
 
+pub use allocator::{Allocation, AllocatorSettings, CachingAllocator, OutOfMemory};
 pub use cost::{NodeCost, node_cost};
-pub use live::StepMemory;
-pub use roofline::StepTime;
-pub use saved::{Saved, saved};
-pub use storage::Storages;
+pub use explain::{Explanation, Failure, Growth, Instant, LayerShare, Part, Snapshot, WeightShare, When};
+pub use ledger::{Holding, Ledger, Usage};
+pub use lower::{lower, lower_forward};
+pub use memory::StepMemory;
+pub use replay::{Moment, Phase, Replay, replay, replay_watched};
+pub use roofline::{Activity, HostTime, Kernel, KernelKind, Pipe, StepTime, kernels};
+pub use simulation::Simulation;
+pub use trace::{Buffer, BufferId, Convolution, Direction, Event, NodeMemory, Role, StepTrace};

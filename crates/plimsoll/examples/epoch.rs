@@ -52,7 +52,7 @@ fn sample(generator: &Generator, index: u64) -> Sample {
         utilisation: [Some(0.5); 6],
         published_estimates: Vec::new(),
     });
-    sample.outcome = Outcome::Measured { peak_mib: f64::from(sample.features.tensor_sum_mib).max(1.0) };
+    sample.outcome = Outcome::Measured { peak_mib: f64::from(sample.features.analytic.simulated_mib()).max(1.0) };
     sample
 }
 
@@ -87,6 +87,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         device: DeviceKind::Cpu.open()?,
         observer: &clock,
         folder: None,
+        start: None,
         events: None,
     };
     fit.fit(&samples.iter().collect::<Vec<_>>(), &[])?;

@@ -27,6 +27,13 @@ pub(crate) enum Command {
     /// FILE is a computation graph (JSON) or a printed layer summary (torchsummary or torchinfo).
     /// Example: plimsoll estimate resnet50.json --batch 64 --gpu a100-40
     Estimate(EstimateArguments),
+    /// Show where the memory of a training step goes.
+    ///
+    /// Replays the job through PyTorch's allocator on the CPU: what the peak is made of, when it is reached, the layers
+    /// and weights that hold it, and the course of memory over a step. This is the simulation alone:
+    /// `plimsoll estimate` corrects it by what was measured.
+    /// Example: plimsoll explain resnet50.json --batch 64 --gpu a100-40 --plot step.html
+    Explain(ExplainArguments),
     /// Read measurements in any known layout and keep them as Parquet.
     ///
     /// Prints how many rows were accepted and rejected; `--rejects` keeps the rejected ones with their reasons.
@@ -37,6 +44,11 @@ pub(crate) enum Command {
     Featurize(FeaturizeArguments),
     /// Fit one estimator of a config to all its data and keep the checkpoint.
     Fit(FitArguments),
+    /// Fit the model of cuDNN's workspaces to a table of its answers.
+    ///
+    /// TABLE is what `python -m cudnn_workspaces generate` writes. 15 % of its shapes are kept for judging.
+    /// Example: plimsoll fit-workspaces workspaces.parquet --out crates/plimsoll-simulate/src/workspace/weights.bin
+    FitWorkspaces(FitWorkspacesArguments),
     /// Judge a checkpoint on measurements.
     Evaluate(EvaluateArguments),
     /// Write the report of a run again from its predictions.
@@ -79,6 +91,9 @@ pub(crate) struct SourceArguments {
     /// Any rejected row is a failure.
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Keep utilisation counters that contradict each other instead of masking them.
+    #[arg(long)]
+    pub(crate) keep_contradictions: bool,
 }
 
 #[derive(Debug, Args)]
@@ -129,6 +144,32 @@ pub(crate) struct SetupArguments {
     /// Train only weights whose name starts with this; may be given several times.
     #[arg(long, value_name = "PREFIX")]
     pub(crate) trainable: Vec<String>,
+    #[command(flatten)]
+    pub(crate) framework: FrameworkArguments,
+}
+
+/// Switches of the framework that move memory.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Framework")]
+pub(crate) struct FrameworkArguments {
+    /// Size of an epoch's last batch, if it is smaller and not dropped.
+    #[arg(long, value_name = "N")]
+    pub(crate) last_batch: Option<u64>,
+    /// Batch of a forward pass before training, such as a model summary's.
+    #[arg(long, value_name = "N")]
+    pub(crate) startup_batch: Option<u64>,
+    /// cuDNN tries all algorithms for each new shape (`torch.backends.cudnn.benchmark`).
+    #[arg(long)]
+    pub(crate) cudnn_benchmark: bool,
+    /// Gradients are zeroed in place (`zero_grad(set_to_none=False)`).
+    #[arg(long)]
+    pub(crate) keep_gradients: bool,
+    /// `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`.
+    #[arg(long)]
+    pub(crate) expandable_segments: bool,
+    /// `PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:N`.
+    #[arg(long, value_name = "MIB")]
+    pub(crate) max_split_size: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -149,6 +190,26 @@ pub(crate) struct EstimateArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct ExplainArguments {
+    /// A graph or a layer summary; `-` reads standard input.
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) setup: SetupArguments,
+    /// Catalogue entries of your own.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) gpu_file: Option<PathBuf>,
+    /// Draw memory over a step: a page (.html) or the drawing alone (.svg).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+    /// Layers and weights listed.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) top: u32,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct GenerateArguments {
     /// How many workloads.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
@@ -159,9 +220,15 @@ pub(crate) struct GenerateArguments {
     /// Families, separated by commas.
     #[arg(long, value_delimiter = ',', default_values_t = ["mlp".to_owned(), "cnn".to_owned(), "transformer".to_owned()])]
     pub(crate) families: Vec<String>,
-    /// GPUs, separated by commas.
+    /// GPUs, separated by commas; `all` means the whole catalogue.
     #[arg(long, value_delimiter = ',', default_values_t = ["a100-40".to_owned()])]
     pub(crate) gpus: Vec<String>,
+    /// Draw from everything: all shapes, optimisers, precisions, kernels and batches.
+    #[arg(long)]
+    pub(crate) varied: bool,
+    /// Write features instead of graphs: smaller, and ready for `fit` and `run`.
+    #[arg(long)]
+    pub(crate) features: bool,
     /// The Parquet file to write.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: PathBuf,
@@ -191,6 +258,30 @@ pub(crate) struct FitArguments {
     /// Folder for the checkpoint.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FitWorkspacesArguments {
+    /// The table, a Parquet file.
+    pub(crate) table: PathBuf,
+    /// The weight file to write.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Passes over the table.
+    #[arg(long, value_name = "N", default_value_t = 45, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) epochs: u32,
+    /// Seed: the same seed makes the same weights.
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Keep these GPUs, and all that cuDNN answers alike, out of the fit, and judge it on them.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) hold_out: Vec<String>,
+    /// Judge it on these tables too.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) judge: Vec<PathBuf>,
+    /// Print the scores as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -79,6 +79,7 @@ struct RowReader {
     gpu: Gpu,
     label: Label,
     stack: String,
+    keeps_contradictions: bool,
 }
 
 impl RowReader {
@@ -92,6 +93,7 @@ impl RowReader {
             gpu: options.gpu.as_ref().map_or_else(|| intake.catalogue.find(GPU), Ok)?.clone(),
             label: options.label.unwrap_or(Label::NvidiaSmiDevice),
             stack: options.stack.clone().unwrap_or_default(),
+            keeps_contradictions: options.keeps_contradictions,
         })
     }
 
@@ -121,6 +123,9 @@ impl RowReader {
             utilisation[index] = cells::utilisation(target, name, cell(name))?;
         }
         forget_silent_metrics(&mut utilisation);
+        if !self.keeps_contradictions && contradicts_itself(&utilisation) {
+            utilisation = [None; 6];
+        }
         Ok(Measurement {
             id,
             outcome: self.outcome(peak, cell(STATUS))?,
@@ -204,6 +209,20 @@ fn forget_silent_metrics(utilisation: &mut [Option<f64>; 6]) {
             *metric = None;
         }
     }
+}
+
+/// Whether the counters of a run cannot all be right, by what they count.
+///
+/// A multiprocessor cannot be active while no kernel runs (SMACT over GRACT), nor its warps resident or its units busy
+/// while it is not active (SMOCC and FP32A over SMACT), and GPUTL and GRACT count the same thing. The slack is for
+/// averages over different samples. The rule looks at measurements only.
+fn contradicts_itself(utilisation: &[Option<f64>; 6]) -> bool {
+    /// GPUTL is sampled more coarsely than the rest.
+    const COARSE: f64 = 0.15;
+    const AVERAGED: f64 = 0.12;
+    const FINE: f64 = 0.02;
+    let [Some(gputl), Some(gract), Some(smact), Some(smocc), Some(fp32a), _] = *utilisation else { return false };
+    (gputl - gract).abs() > COARSE || smact > gract + AVERAGED || smocc > smact + FINE || fp32a > smact + FINE
 }
 
 /// Parameters of a graph as the layer lists count them: they take activations to have none, which PReLU's has.

@@ -39,6 +39,8 @@ pub struct IngestOptions {
     pub label: Option<Label>,
     /// Driver, CUDA and framework versions, for rows that do not say.
     pub stack: Option<String>,
+    /// Whether utilisation counters that contradict each other are kept. They are masked otherwise.
+    pub keeps_contradictions: bool,
 }
 
 /// How many rows went which way, and what else a caller should tell.

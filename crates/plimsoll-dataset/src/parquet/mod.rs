@@ -1,15 +1,17 @@
 //! Parquet files of measurements and of samples, written and read one row group at a time.
 
+mod limits;
 mod measurements;
 mod read;
 mod samples;
+mod seal;
 mod write;
 
 pub use measurements::{MeasurementReader, MeasurementWriter, read_measurements};
 pub use samples::{SampleReader, SampleWriter};
 
 pub(crate) use measurements::COLUMNS as MEASUREMENT_COLUMNS;
-pub(crate) use read::RowGroups;
+pub(crate) use read::{Chunk, RowGroups};
 pub(crate) use samples::COLUMNS as SAMPLE_COLUMNS;
 
 /// The first bytes of every Parquet file.

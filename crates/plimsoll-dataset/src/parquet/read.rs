@@ -8,6 +8,8 @@ use std::sync::Arc;
 use polars::error::{ErrString, PolarsError, PolarsResult};
 use polars::prelude::{DataFrame, FileMetadata, ParallelStrategy, ParquetReader, SerReader};
 
+use super::limits::{Objection, check_group};
+use super::seal::Seal;
 use crate::error::{DatasetError, Result};
 
 /// The row groups of a file. Only the one asked for is in memory.
@@ -15,32 +17,38 @@ pub(crate) struct RowGroups {
     path: PathBuf,
     file: File,
     bytes: u64,
+    /// What the pages are still to be compared with.
+    seal: Option<Seal>,
     columns: Vec<String>,
     metadata: Arc<FileMetadata>,
     /// The metadata without row groups, which is what each group's own starts from.
     frame: FileMetadata,
+    /// Columns to read; all where none are named.
+    wanted: Option<Vec<String>>,
     next: usize,
 }
 
 impl RowGroups {
-    /// A larger row group than this, uncompressed, is refused: reading it would take the memory that row groups are
-    /// there to save.
-    pub(crate) const MAX_GROUP_BYTES: u64 = 4 << 30;
-
-    /// Reads the footer of a file.
+    /// Reads the footer of a file. Of a file of ours, it is certain to be what was written.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let failed = |source| DatasetError::File { action: "read", path: path.into(), source };
         let mut file = File::open(path).map_err(failed)?;
         let bytes = file.metadata().map_err(failed)?.len();
+        let seal = Seal::find(&file, path)?;
         let opened = guarded(|| {
             let mut reader = ParquetReader::new(&mut file);
             let columns = reader.schema()?.iter_names().map(ToString::to_string).collect();
             PolarsResult::Ok((columns, Arc::clone(reader.get_metadata()?)))
         });
-        let (columns, metadata) =
-            opened.map_err(|source| DatasetError::Parquet { action: "read", path: path.into(), source })?;
+        let failed = |source| DatasetError::Parquet { action: "read", path: path.into(), source };
+        let (columns, metadata) = opened.map_err(failed)?;
+        let rows = metadata.row_groups.iter().fold(0_usize, |sum, group| sum.saturating_add(group.num_rows()));
+        if rows != metadata.num_rows {
+            let message = format!("it should have {} rows, but its groups have {rows}", metadata.num_rows);
+            return Err(failed(damaged(&message)));
+        }
         let frame = FileMetadata { row_groups: Vec::new(), ..FileMetadata::clone(&metadata) };
-        Ok(Self { path: path.into(), file, bytes, columns, metadata, frame, next: 0 })
+        Ok(Self { path: path.into(), file, bytes, seal, columns, metadata, frame, wanted: None, next: 0 })
     }
 
     /// The file.
@@ -78,6 +86,12 @@ impl RowGroups {
         })
     }
 
+    /// Reads these columns alone from now on.
+    pub(crate) fn only(mut self, names: &[&str]) -> Self {
+        self.wanted = Some(names.iter().map(ToString::to_string).collect());
+        self
+    }
+
     /// Where in the file a row group stands.
     #[cfg(test)]
     pub(super) fn group_range(&self, index: usize) -> std::ops::Range<usize> {
@@ -88,21 +102,26 @@ impl RowGroups {
     }
 
     /// The next row group; `None` after the last.
+    ///
+    /// Before the first, all pages of a file of ours are compared with its seal. Files are also opened only to see what
+    /// they are, which does not need that.
     pub(crate) fn next_group(&mut self) -> Option<Result<Chunk>> {
-        let group = self.metadata.row_groups.get(self.next)?;
+        if let Some(seal) = self.seal.take()
+            && let Err(error) = seal.check(&self.file, &self.path)
+        {
+            self.next = self.metadata.row_groups.len();
+            return Some(Err(error));
+        }
+        let index = self.next;
+        let group = self.metadata.row_groups.get(index)?;
         self.next += 1;
         let failed = |source| DatasetError::Parquet { action: "read", path: self.path.clone(), source };
-        let size = group.total_byte_size() as u64;
-        if size > Self::MAX_GROUP_BYTES {
-            return Some(Err(DatasetError::Layout {
-                path: self.path.clone(),
-                expected: format!("row groups of at most {} bytes", Self::MAX_GROUP_BYTES),
-                found: format!("one of {size} bytes"),
-            }));
-        }
-        if let Some(range) = group.byte_ranges_iter().find(|range| range.end > self.bytes || range.start > range.end) {
-            let message = format!("a column stands at bytes {} to {} of {}", range.start, range.end, self.bytes);
-            return Some(Err(failed(damaged(&message))));
+        match check_group(&self.metadata, index, self.bytes) {
+            Ok(()) => {}
+            Err(Objection::Damaged(message)) => return Some(Err(failed(damaged(&message)))),
+            Err(Objection::TooLarge(expected, found)) => {
+                return Some(Err(DatasetError::Layout { path: self.path.clone(), expected, found }));
+            }
         }
         // A file of this one group, as far as the reader can tell.
         let single = FileMetadata {
@@ -111,9 +130,12 @@ impl RowGroups {
             row_groups: vec![group.clone()],
             ..self.frame.clone()
         };
-        let file = &mut self.file;
+        let (file, wanted) = (&mut self.file, self.wanted.clone());
         let read = guarded(|| {
-            let mut reader = ParquetReader::new(file).read_parallel(ParallelStrategy::Columns).set_rechunk(true);
+            let mut reader = ParquetReader::new(file)
+                .with_columns(wanted)
+                .read_parallel(ParallelStrategy::Columns)
+                .set_rechunk(true);
             reader.set_metadata(Arc::new(single));
             reader.finish()
         });
@@ -180,6 +202,7 @@ fn guarded<T>(read: impl FnOnce() -> PolarsResult<T>) -> PolarsResult<T> {
     })
 }
 
-fn damaged(message: &str) -> PolarsError {
+/// Damage in the words of Polars, for what it does not find itself.
+pub(super) fn damaged(message: &str) -> PolarsError {
     PolarsError::ComputeError(ErrString::from(format!("the file is damaged: {message}")))
 }

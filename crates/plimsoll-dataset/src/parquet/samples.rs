@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use plimsoll_features::{FeatureSchema, Features};
+use plimsoll_features::{Analytic, FeatureSchema, Features};
 use plimsoll_graph::Family;
 use polars::prelude::Column;
 use rayon::prelude::*;
@@ -16,7 +16,7 @@ use crate::sample::Sample;
 use crate::target::UTILISATION;
 
 /// The columns, in order. Lists of numbers are little-endian bytes: `u16` tokens, `f32` all else.
-pub(crate) const COLUMNS: [&str; 24] = [
+pub(crate) const COLUMNS: [&str; 26] = [
     "id",
     "family",
     "architecture",
@@ -35,6 +35,8 @@ pub(crate) const COLUMNS: [&str; 24] = [
     "fp32a",
     "drama",
     "batch_size",
+    "reserved_mib",
+    "context_mib",
     "live_peak_mib",
     "tensor_sum_mib",
     "tokens",
@@ -47,8 +49,8 @@ pub(crate) const COLUMNS: [&str; 24] = [
 const TEXTS: std::ops::Range<usize> = 0..8;
 const DOUBLES: std::ops::Range<usize> = 8..17;
 const BATCH_SIZE: usize = 17;
-const SINGLES: std::ops::Range<usize> = 18..20;
-const LISTS: std::ops::Range<usize> = 20..24;
+const SINGLES: std::ops::Range<usize> = 18..22;
+const LISTS: std::ops::Range<usize> = 22..26;
 
 /// The key of the feature schema in the file's metadata.
 const SCHEMA_KEY: &str = "plimsoll.feature_schema";
@@ -150,7 +152,7 @@ impl Waiting {
         self.batch_size.push(sample.batch_size);
         push(&mut self.texts, texts);
         push(&mut self.doubles, doubles);
-        push(&mut self.singles, [features.live_peak_mib, features.tensor_sum_mib]);
+        push(&mut self.singles, features.analytic.to_array());
         push(&mut self.lists, lists);
     }
 
@@ -278,16 +280,15 @@ impl Columns<'_> {
             }
             *cell = ratio.map(|ratio| ratio as f32);
         }
-        let tokens = tokens(list(20)?, schema.tokens.len())?;
+        let tokens = tokens(list(22)?, schema.tokens.len())?;
         let features = Features {
-            layers: numbers(list(21)?, tokens.len() * schema.layer.len(), "layers")?,
+            layers: numbers(list(23)?, tokens.len() * schema.layer.len(), "layers")?,
             tokens,
-            summary: numbers(list(22)?, schema.summary.len(), "summary")?,
-            gpu: numbers(list(23)?, schema.gpu.len(), "gpu_features")?,
-            live_peak_mib: single(18)?,
-            tensor_sum_mib: single(19)?,
+            summary: numbers(list(24)?, schema.summary.len(), "summary")?,
+            gpu: numbers(list(25)?, schema.gpu.len(), "gpu_features")?,
+            analytic: Analytic::from_array([single(18)?, single(19)?, single(20)?, single(21)?]),
         };
-        if !(features.live_peak_mib.is_finite() && features.tensor_sum_mib.is_finite()) {
+        if features.analytic.to_array().iter().any(|mib| !mib.is_finite()) {
             return Err("a size that is no number".into());
         }
         Ok(Sample {

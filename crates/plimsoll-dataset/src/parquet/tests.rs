@@ -38,7 +38,7 @@ fn write_samples(path: &Path, samples: &[Sample]) {
     assert_eq!(writer.finish().expect("finishes"), samples.len() as u64);
 }
 
-/// A file's table changed, under the file's own metadata or none.
+/// A file's table changed, under the file's own feature schema or none, and as another program writes it: unsealed.
 fn rewrite(path: &Path, keep_metadata: bool, change: impl FnOnce(&mut DataFrame)) {
     let metadata = RowGroups::open(path).expect("opens").metadata("plimsoll.feature_schema").map(str::to_owned);
     let opened = std::fs::File::open(path).expect("opens");
@@ -47,6 +47,7 @@ fn rewrite(path: &Path, keep_metadata: bool, change: impl FnOnce(&mut DataFrame)
     let pairs = metadata.filter(|_| keep_metadata).map(|text| vec![("plimsoll.feature_schema".to_owned(), text)]);
     ParquetWriter::new(std::fs::File::create(path).expect("creates"))
         .with_key_value_metadata(pairs.map(KeyValueMetadata::from_static))
+        .with_row_group_size(Some(SampleWriter::MAX_ROWS))
         .finish(&mut frame)
         .expect("writes");
 }
@@ -101,7 +102,9 @@ fn reading_takes_one_row_group_at_a_time() {
     let sizes: Vec<usize> = reader.by_ref().map(|chunk| chunk.expect("reads").len()).collect();
     assert_eq!(sizes, [SampleWriter::MAX_ROWS, SampleWriter::MAX_ROWS, 100]);
 
-    // Where the second group's bytes are destroyed, the first still reads: nothing of the second is looked at.
+    // Where the second group's bytes are destroyed, the first still reads: nothing of the second is looked at. A file
+    // without a seal shows it.
+    rewrite(&file.path, true, |_| {});
     let groups = RowGroups::open(&file.path).expect("opens");
     let second = groups.group_range(1);
     let mut bytes = std::fs::read(&file.path).expect("reads");
@@ -226,23 +229,136 @@ fn missing_columns_are_named() {
     assert!(error.contains("`graph_json`"), "{error}");
 }
 
+/// Reads a file of either kind to its end.
+fn outcome(path: &Path) -> Result<usize, DatasetError> {
+    let groups = RowGroups::open(path)?;
+    if groups.columns().iter().any(|column| column == "graph_json") {
+        return read_measurements(path)?.try_fold(0, |rows, chunk| Ok(rows + chunk?.len()));
+    }
+    SampleReader::new(groups)?.try_fold(0, |rows, chunk| Ok(rows + chunk?.len()))
+}
+
+/// A file of each kind and its bytes.
+fn each_kind() -> [(File, Vec<u8>); 2] {
+    let (samples, measurements) = (file(), file());
+    write_samples(&samples.path, &(0..50).map(|index| sample(index % 5, index + 1)).collect::<Vec<_>>());
+    write_measurements(&measurements.path, &(0..50).map(|index| measurement(index % 5, index + 1)).collect::<Vec<_>>());
+    [samples, measurements].map(|file| {
+        assert_eq!(outcome(&file.path).expect("whole"), 50);
+        let bytes = std::fs::read(&file.path).expect("reads");
+        (file, bytes)
+    })
+}
+
 #[test]
-fn no_damage_makes_a_reader_panic() {
+fn damage_anywhere_is_told_before_anything_is_decoded() {
+    for (file, whole) in each_kind() {
+        let refused = |bytes: &[u8], what: &str| {
+            // Writing over a file waits for the disk on some systems; a new file does not.
+            std::fs::remove_file(&file.path).expect("removes");
+            std::fs::write(&file.path, bytes).expect("writes");
+            let error = outcome(&file.path).err().unwrap_or_else(|| panic!("{what} passes")).to_string();
+            assert!(error.contains("damaged"), "{what}: {error}");
+        };
+        let changed = |range: std::ops::Range<usize>, by: &[u8]| {
+            let mut bytes = whole.clone();
+            bytes.splice(range, by.iter().copied());
+            bytes
+        };
+        let mut flipped = whole.clone();
+        // All of the seal and of the end, and some of the rest.
+        let end = whole.len().saturating_sub(400)..whole.len();
+        for position in (0..end.start).step_by(whole.len() / 600).chain(end) {
+            let bits = [0x01, 0x55, 0xff][position % 3];
+            flipped[position] ^= bits;
+            refused(&flipped, &format!("bits {bits:#x} flipped at {position}"));
+            flipped[position] ^= bits;
+        }
+        for length in (0..whole.len()).step_by(97) {
+            refused(&whole[..length], &format!("a cut at {length}"));
+        }
+        for position in (0..=whole.len()).step_by(97) {
+            refused(&changed(position..position, b"x"), &format!("a byte inserted at {position}"));
+            refused(&changed(position..position, &[0; 4096]), &format!("a block inserted at {position}"));
+            let next = whole.len().min(position + 97);
+            if position < next {
+                refused(&changed(position..next, &[]), &format!("bytes taken out at {position}"));
+                refused(&changed(position..next, &[0xa5; 97][..next - position]), &format!("bytes lost at {position}"));
+            }
+        }
+        for size in [16, 512, 4096] {
+            for position in (0..whole.len().saturating_sub(2 * size)).step_by(size) {
+                let mut bytes = whole.clone();
+                let (left, right) = bytes[position..].split_at_mut(size);
+                left.swap_with_slice(&mut right[..size]);
+                if bytes != whole {
+                    refused(&bytes, &format!("{size} bytes swapped at {position}"));
+                }
+            }
+        }
+        refused(&[whole.as_slice(), &whole].concat(), "the file twice");
+    }
+}
+
+#[test]
+fn the_seal_is_where_other_readers_do_not_look() {
+    for (file, whole) in each_kind() {
+        let opened = std::fs::File::open(&file.path).expect("opens");
+        assert_eq!(polars::prelude::ParquetReader::new(opened).finish().expect("reads").height(), 50);
+        let mark = whole.windows(8).rposition(|window| window == b"PLIMHASH").expect("sealed");
+        let (seal, footer) = (&whole[mark - 72..mark], &whole[mark + 8..]);
+        assert_eq!(seal[..32], *blake3::hash(&whole[..mark - 72]).as_bytes());
+        assert_eq!(seal[32..64], *blake3::hash(footer).as_bytes());
+        assert_eq!(seal[64..], (mark as u64 - 72).to_le_bytes());
+    }
+}
+
+#[test]
+fn a_file_that_another_program_rewrote_needs_no_seal() {
     let file = file();
-    let samples: Vec<Sample> = (0..50).map(|index| sample(index % 5, index + 1)).collect();
-    write_samples(&file.path, &samples);
+    write_samples(&file.path, &[sample(2, 8), sample(3, 8)]);
     let whole = std::fs::read(&file.path).expect("reads");
-    let outcome = |bytes: &[u8]| {
-        std::fs::write(&file.path, bytes).expect("writes");
-        SampleReader::open(&file.path).and_then(Iterator::collect::<Result<Vec<_>, _>>).map(|chunks| chunks.concat())
-    };
-    for length in (0..whole.len()).step_by(whole.len() / 40) {
-        assert!(outcome(&whole[..length]).is_err(), "cut at {length}");
-    }
-    // A changed byte may go unnoticed where it is a value; it must not end the program.
-    for position in (4..whole.len()).step_by(whole.len() / 300) {
-        let mut bytes = whole.clone();
-        bytes[position] ^= 0x55;
-        let _ = outcome(&bytes);
-    }
+    rewrite(&file.path, true, |frame| *frame = frame.head(Some(1)));
+    assert_eq!(outcome(&file.path).expect("reads"), 1);
+
+    // PyArrow takes over the metadata that says that there is a seal, and signs for itself.
+    let mark = whole.windows(8).rposition(|window| window == b"PLIMHASH").expect("sealed");
+    let mut unsealed = [&whole[..mark - 72], &whole[mark + 8..]].concat();
+    let signature = unsealed.windows(6).rposition(|window| window == b"Polars").expect("signed");
+    std::fs::write(&file.path, &unsealed).expect("writes");
+    assert!(matches!(outcome(&file.path), Err(DatasetError::Damaged { .. })), "ours, and its seal was taken off");
+    unsealed[signature..signature + 6].copy_from_slice(b"parrot");
+    std::fs::write(&file.path, &unsealed).expect("writes");
+    assert_eq!(outcome(&file.path).expect("reads"), 2);
+}
+
+#[test]
+fn a_footer_that_contradicts_itself_is_refused() {
+    let file = file();
+    write_samples(&file.path, &[sample(2, 8), sample(3, 8)]);
+    rewrite(&file.path, true, |_| {});
+    let whole = std::fs::read(&file.path).expect("reads");
+    let tail = u32::from_le_bytes(*whole[whole.len() - 8..].first_chunk().expect("four")) as usize + 8;
+    // The number of rows follows the schema: field 3, an `i64`, of 2 in zigzag.
+    let footer = whole.len() - tail;
+    let rows = footer + whole[footer..].windows(3).position(|window| window == [0x16, 4, 0x19]).expect("there") + 1;
+    let mut bytes = whole;
+    bytes[rows] = 6;
+    std::fs::write(&file.path, bytes).expect("writes");
+    let error = outcome(&file.path).expect_err("refused").to_string();
+    assert!(error.contains("should have 3 rows, but its groups have 2"), "{error}");
+}
+
+#[test]
+fn damage_is_told_with_what_to_do() {
+    let file = file();
+    write_samples(&file.path, &[sample(2, 8)]);
+    let mut bytes = std::fs::read(&file.path).expect("reads");
+    bytes[100] ^= 1;
+    std::fs::write(&file.path, bytes).expect("writes");
+    // What the file is can be told without its pages.
+    let mut reader = SampleReader::open(&file.path).expect("opens");
+    let error = reader.next().expect("an item").expect_err("damaged").to_string();
+    assert!(error.contains("data.parquet is damaged") && error.ends_with("write it again"), "{error}");
+    assert!(reader.next().is_none(), "nothing more comes of it");
 }

@@ -7,6 +7,7 @@ use polars::io::parquet::write::BatchedWriter;
 use polars::prelude::{Column, DataFrame, KeyValueMetadata, ParquetCompression, ParquetWriter, StatisticsOptions};
 use tempfile::NamedTempFile;
 
+use super::seal::{KEY, VERSION, seal};
 use crate::error::{DatasetError, Result};
 
 /// A Parquet file in the making. It stands under a temporary name until [`RowGroupWriter::finish`] puts it in its
@@ -19,7 +20,7 @@ pub(super) struct RowGroupWriter {
 
 impl RowGroupWriter {
     /// Starts a file with the columns of `empty`, which has no rows.
-    pub(super) fn create(path: &Path, empty: Vec<Column>, metadata: Vec<(String, String)>) -> Result<Self> {
+    pub(super) fn create(path: &Path, empty: Vec<Column>, mut metadata: Vec<(String, String)>) -> Result<Self> {
         let failed = |source| DatasetError::File { action: "create", path: path.into(), source };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut builder = tempfile::Builder::new();
@@ -29,13 +30,15 @@ impl RowGroupWriter {
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let temporary = builder.tempfile_in(folder).map_err(failed)?;
         let file = temporary.reopen().map_err(failed)?;
+        // The last, so that it stands near the end of the file.
+        metadata.push((KEY.to_owned(), VERSION.to_owned()));
         let start = || {
             let empty = DataFrame::new(0, empty)?;
             ParquetWriter::new(file)
                 .with_compression(ParquetCompression::Zstd(None))
                 // Nothing here is looked up by value.
                 .with_statistics(StatisticsOptions::empty())
-                .with_key_value_metadata((!metadata.is_empty()).then(|| KeyValueMetadata::from_static(metadata)))
+                .with_key_value_metadata(Some(KeyValueMetadata::from_static(metadata)))
                 .batched(empty.schema())
         };
         let writer = start().map_err(|source| DatasetError::Parquet { action: "write", path: path.into(), source })?;
@@ -48,11 +51,12 @@ impl RowGroupWriter {
         written.map_err(|source| DatasetError::Parquet { action: "write", path: self.path.clone(), source })
     }
 
-    /// Ends the file and gives it its name, in place of what bore it before.
+    /// Ends the file, seals it and gives it its name, in place of what bore it before.
     pub(super) fn finish(self) -> Result<()> {
         let Self { path, temporary, writer } = self;
         writer.finish().map_err(|source| DatasetError::Parquet { action: "write", path: path.clone(), source })?;
         let failed = |source| DatasetError::File { action: "write", path: path.clone(), source };
+        seal(temporary.as_file()).map_err(failed)?;
         temporary.as_file().sync_all().map_err(failed)?;
         temporary.persist(&path).map_err(|error| failed(error.error))?;
         Ok(())

@@ -17,6 +17,8 @@ pub(crate) enum Block {
     Table(Table),
     /// Figures side by side.
     Figures(Vec<Figure>),
+    /// A figure as wide as the page, with its legend in the drawing.
+    Drawing(Figure),
     /// Text as it stood in a file.
     Code(String),
     /// Blocks that are folded away until asked for.

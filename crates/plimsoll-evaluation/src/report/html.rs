@@ -9,7 +9,7 @@ use super::plot::Colour;
 const STYLE: &str = include_str!("style.css");
 
 /// A page.
-pub(super) fn page(title: &str, blocks: &[Block]) -> String {
+pub(crate) fn page(title: &str, blocks: &[Block]) -> String {
     let mut body = Html::default();
     body.blocks(blocks);
     let title = escape(title);
@@ -72,10 +72,11 @@ impl Html {
             Block::Figures(figures) => {
                 self.add(format_args!("<div class=\"figures\">\n"));
                 for figure in figures {
-                    self.figure(figure);
+                    self.figure(figure, "");
                 }
                 self.add(format_args!("</div>\n"));
             }
+            Block::Drawing(figure) => self.figure(figure, " class=\"drawing\""),
             Block::Code(code) => self.add(format_args!("<pre><code>{}</code></pre>\n", escape(code.trim_end()))),
             Block::Fold { summary, blocks } => {
                 self.add(format_args!("<details>\n<summary>{}</summary>\n", escape(summary)));
@@ -128,11 +129,11 @@ impl Html {
         self.add(format_args!("</td>"));
     }
 
-    fn figure(&mut self, figure: &Figure) {
+    fn figure(&mut self, figure: &Figure, class: &str) {
         let title = escape(&figure.title);
         // The drawing's own text is axis labels; a reader that cannot see it is told what it is.
         let svg = figure.svg.replacen("<svg ", &format!("<svg aria-label=\"{title}\" "), 1);
-        self.add(format_args!("<figure>\n<h4>{title}</h4>\n{svg}<figcaption>"));
+        self.add(format_args!("<figure{class}>\n<h4>{title}</h4>\n{svg}<figcaption>"));
         if !figure.legend.is_empty() {
             self.add(format_args!("<div class=\"keys\">"));
             for (colour, name) in &figure.legend {

@@ -35,6 +35,7 @@ fn push(text: &mut String, block: &Block) {
         Block::Figures(figures) => {
             figures.iter().try_for_each(|figure| writeln!(text, "- Figure in `report.html`: {}", escape(&figure.title)))
         }
+        Block::Drawing(figure) => writeln!(text, "- Figure in `report.html`: {}", escape(&figure.title)),
         Block::Code(code) => {
             let fence = fence(code);
             writeln!(text, "{fence}text\n{}\n{fence}", code.trim_end())

@@ -36,6 +36,11 @@ const PALETTE: [Colour; 7] = [
 ];
 
 impl Colour {
+    /// A colour by its parts.
+    pub(crate) const fn rgb_of(red: u8, green: u8, blue: u8) -> Self {
+        Self(red, green, blue)
+    }
+
     /// The colour of the estimator at this place.
     pub(crate) const fn of(place: usize) -> Self {
         PALETTE[place % PALETTE.len()]
@@ -46,7 +51,8 @@ impl Colour {
         format!("#{:02x}{:02x}{:02x}", self.0, self.1, self.2)
     }
 
-    const fn rgb(self) -> RGBColor {
+    /// As Plotters has it.
+    pub(crate) const fn rgb(self) -> RGBColor {
         RGBColor(self.0, self.1, self.2)
     }
 }

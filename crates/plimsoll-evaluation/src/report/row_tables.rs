@@ -61,12 +61,12 @@ pub(super) fn worst_rows(origin: &str, series: &Series<'_>) -> Option<Table> {
         format!("Peak memory: largest errors of {}. {origin}; n = {}.", series.name, words::count(errors.len()));
     errors.truncate(WORST);
     let mut columns = row_columns();
-    columns.push(Column::number("live peak MiB"));
+    columns.push(Column::number("simulated MiB"));
     columns.push(Column::number("estimate MiB"));
     columns.push(Column::number("error %"));
     let rows = errors.iter().map(|(error, row)| {
         let mut cells = row_cells(row);
-        cells.push(Cell::text(words::amount(row.live_peak_mib, Target::PeakMemory)));
+        cells.push(Cell::text(words::amount(row.simulated_mib, Target::PeakMemory)));
         cells.push(Cell::text(words::amount(row.estimated(Target::PeakMemory), Target::PeakMemory)));
         cells.push(Cell::text(words::fixed(Some(*error), 1)));
         cells

@@ -1,7 +1,7 @@
 //! The output heads of the graph.
 
 use plimsoll_model::OutputSettings;
-use plimsoll_model::network::{CONTEXT_MIB, CONTEXT_RANGE, LIVE_RANGE, LOG_SCALE_CENTRE, LOG_SCALE_RANGE};
+use plimsoll_model::network::{CONTEXT_RANGE, LOG_SCALE_CENTRE, LOG_SCALE_RANGE, RESERVED_RANGE};
 
 use super::blocks::Writer;
 use crate::error::Result;
@@ -13,7 +13,7 @@ use crate::weights::HeadWeights;
 /// Both heads; the outputs in the order of [`crate::interface::outputs`].
 ///
 /// # Shapes
-/// `trunk` is `[batch, hidden]`, `gpu` is `[batch, g]`, scaled; `live_peak` is `[batch, 1]`, raw.
+/// `trunk` is `[batch, hidden]`, `gpu` is `[batch, g]`, scaled; `simulated` is `[batch, 2]`, raw.
 pub(super) fn heads(
     writer: &mut Writer,
     weights: &HeadWeights,
@@ -21,13 +21,13 @@ pub(super) fn heads(
     is_fitted: [bool; 6],
     trunk: &Value,
     gpu: &Value,
-    live_peak: &Value,
+    simulated: &Value,
 ) -> Result<Vec<Value>> {
     let joined = writer.builder().node("Concat", "heads.joined", &[trunk, gpu], vec![Attribute::Int("axis", 1)]);
     let (first, second) = &weights.memory;
     let memory = writer.pair("heads.memory", &joined, (first, second))?;
     let mut outputs = match *output {
-        OutputSettings::Regression => regression(writer, &memory, live_peak),
+        OutputSettings::Regression => regression(writer, &memory, simulated),
         OutputSettings::Bins { width_mib, .. } => bins(writer, &memory, width_mib),
     };
     let (first, second) = &weights.utilisation;
@@ -43,23 +43,26 @@ pub(super) fn heads(
 /// Memory and the scale of its logarithm from three bounded numbers.
 ///
 /// The network takes the logarithm of memory, and estimates undo it; here memory is computed without the detour.
-fn regression(writer: &mut Writer, memory: &Value, live_peak: &Value) -> Vec<Value> {
-    let ranges = [LIVE_RANGE, CONTEXT_RANGE, LOG_SCALE_RANGE].map(|range| range as f32);
+fn regression(writer: &mut Writer, memory: &Value, simulated: &Value) -> Vec<Value> {
+    let ranges = [RESERVED_RANGE, CONTEXT_RANGE, LOG_SCALE_RANGE].map(|range| range as f32);
     let ranges = writer.builder().tensor("heads.memory.ranges", &[3], &ranges);
     let ratio = writer.plain("Div", "heads.memory.ratio", &[memory, &ranges]);
     let tanh = writer.plain("Tanh", "heads.memory.tanh", &[&ratio]);
     let bounded = writer.plain("Mul", "heads.memory.bounded", &[&tanh, &ranges]);
     let parts = writer.builder().wholes(&[1, 1, 1]);
-    let names = ["heads.memory.live", "heads.memory.context", "heads.memory.log_scale"];
-    let [live, context, log_scale] =
+    let names = ["heads.memory.reserved", "heads.memory.context", "heads.memory.log_scale"];
+    let [reserved, context, log_scale] =
         writer.builder().nodes("Split", names, &[&bounded, &parts], vec![Attribute::Int("axis", 1)]);
 
-    let live = writer.plain("Exp", "heads.memory.live.multiplier", &[&live]);
-    let live = writer.plain("Mul", "heads.memory.live.mib", &[live_peak, &live]);
+    let columns = writer.builder().wholes(&[1, 1]);
+    let names = ["heads.memory.reserved.simulated", "heads.memory.context.simulated"];
+    let [simulated, nominal] =
+        writer.builder().nodes("Split", names, &[simulated, &columns], vec![Attribute::Int("axis", 1)]);
+    let reserved = writer.plain("Exp", "heads.memory.reserved.multiplier", &[&reserved]);
+    let reserved = writer.plain("Mul", "heads.memory.reserved.mib", &[&simulated, &reserved]);
     let context = writer.plain("Exp", "heads.memory.context.multiplier", &[&context]);
-    let nominal = writer.builder().scalar(CONTEXT_MIB as f32);
     let context = writer.plain("Mul", "heads.memory.context.mib", &[&context, &nominal]);
-    let peak = writer.plain("Add", PEAK_MEMORY, &[&live, &context]);
+    let peak = writer.plain("Add", PEAK_MEMORY, &[&reserved, &context]);
 
     let centre = writer.builder().scalar(LOG_SCALE_CENTRE as f32);
     let log_scale = writer.plain("Add", "heads.memory.log_scale.centred", &[&log_scale, &centre]);

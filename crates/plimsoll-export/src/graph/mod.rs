@@ -5,7 +5,7 @@
 //! summary ─ scale ──────────────────────────────────────────────────────┼ trunk ┐
 //! gpu ───── scale ────────────────────────────────────────────────┬─────┘       ├─ heads
 //!                                                                  └────────────┤
-//! live_peak_mib ───────────────────────────────────────────────────────────────┘
+//! simulated_mib ───────────────────────────────────────────────────────────────┘
 //! ```
 
 mod blocks;
@@ -16,7 +16,7 @@ use plimsoll_model::{Description, Learned};
 
 use self::blocks::Writer;
 use crate::error::Result;
-use crate::interface::{self, GPU, LAYERS, LIVE_PEAK, MASK, Port, SUMMARY, TOKENS};
+use crate::interface::{self, GPU, LAYERS, MASK, Port, SIMULATED, SUMMARY, TOKENS};
 use crate::onnx::proto::ModelProto;
 use crate::onnx::{Attribute, OnnxBuilder, Value};
 use crate::weights::Weights;
@@ -45,7 +45,7 @@ pub(crate) fn model(learned: &Learned, metadata: Vec<(String, String)>) -> Resul
 struct Inputs {
     summary: Value,
     gpu: Value,
-    live_peak: Value,
+    simulated: Value,
     sequence: Option<(Value, Value, Value)>,
 }
 
@@ -57,7 +57,7 @@ fn declare(builder: &mut OnnxBuilder, ports: &[Port]) -> Inputs {
     Inputs {
         summary: always(SUMMARY),
         gpu: always(GPU),
-        live_peak: always(LIVE_PEAK),
+        simulated: always(SIMULATED),
         sequence: find(TOKENS).zip(find(LAYERS)).zip(find(MASK)).map(|((tokens, layers), mask)| (tokens, layers, mask)),
     }
 }
@@ -81,5 +81,5 @@ fn network(writer: &mut Writer, weights: &Weights, description: &Description, in
     let joined = writer.builder().node("Concat", "trunk.joined", &joined, vec![Attribute::Int("axis", 1)]);
     let trunk = writer.stack("trunk", &joined, &weights.trunk)?;
     let is_fitted = description.utilisation_rows.map(|rows| rows > 0);
-    heads::heads(writer, &weights.heads, &description.settings.output, is_fitted, &trunk, &gpu, &inputs.live_peak)
+    heads::heads(writer, &weights.heads, &description.settings.output, is_fitted, &trunk, &gpu, &inputs.simulated)
 }

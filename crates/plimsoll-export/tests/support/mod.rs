@@ -28,7 +28,7 @@ fn sample(index: usize, generated: Generated) -> Sample {
         utilisation: [None; 6],
         published_estimates: Vec::new(),
     });
-    let peak = f64::from(sample.features.live_peak_mib) * (1.1 + 0.2 * (index as f64).sin()) + 900.0;
+    let peak = f64::from(sample.features.analytic.reserved_mib) * (1.1 + 0.2 * (index as f64).sin()) + 900.0;
     sample.outcome = match index % 3 {
         2 => Outcome::OutOfMemory { above_mib: 0.9 * peak },
         _ => Outcome::Measured { peak_mib: peak },
@@ -79,6 +79,7 @@ pub(crate) fn fit(network: NetworkSettings, output: OutputSettings, samples: &[S
         device: DeviceKind::Cpu.open().expect("always there"),
         observer: &Silent,
         folder: None,
+        start: None,
         events: None,
     };
     fit.fit(&samples.iter().collect::<Vec<_>>(), &[]).expect("a fit on sound data")

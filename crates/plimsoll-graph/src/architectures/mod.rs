@@ -1,16 +1,17 @@
 //! Parametric architectures: a few numbers from which a whole graph is built.
 //!
 //! They are the networks of the GPUMemNet measurements, module by module and under PyTorch's names, with the
-//! additions, concatenations, copies and views that a printed layer list leaves out. Sizes are capped, so that
-//! a hostile configuration is refused before it costs memory.
+//! additions, concatenations, copies and views that a printed layer list leaves out; and beyond them language models
+//! and other convolutions, which no default asks for. Sizes are capped, so that a hostile configuration is refused
+//! before it costs memory.
 
 mod cnn;
 mod mlp;
 mod transformer;
 
-pub use cnn::{CnnConfig, CnnShape};
+pub use cnn::{CnnConfig, CnnShape, Convolution};
 pub use mlp::{MlpConfig, MlpShape};
-pub use transformer::TransformerConfig;
+pub use transformer::{LanguageModel, TransformerConfig, TransformerShape};
 
 use crate::builder::{GraphBuilder, Value};
 use crate::error::{GraphError, Result};
@@ -86,7 +87,7 @@ mod tests {
     use crate::graph::Graph;
     use crate::json;
 
-    fn one_of_each() -> [Graph; 3] {
+    fn one_of_each() -> [Graph; 5] {
         let activation = Activation::Identity;
         let mlp = MlpConfig {
             shape: MlpShape::Bottleneck,
@@ -110,8 +111,10 @@ mod tests {
             dropout: None,
             pool_every: 0,
             transition_every: 1,
+            convolution: Convolution { kernel: 5, groups: 2, stem: true, separable: true },
         };
-        let transformer = TransformerConfig {
+        let transformer = |shape| TransformerConfig {
+            shape,
             vocabulary: 9,
             sequence_length: 5,
             width: 8,
@@ -121,8 +124,10 @@ mod tests {
             classes: 3,
             dropout: 0.0,
             activation: Activation::Gelu,
+            language_model: LanguageModel { tied: true, packed: true, target_length: 4 },
         };
-        [mlp.build(), cnn.build(), transformer.build()].map(|graph| graph.expect("valid"))
+        let [encoder, decoder, both] = TransformerShape::ALL.map(|shape| transformer(shape).build());
+        [mlp.build(), cnn.build(), encoder, decoder, both].map(|graph| graph.expect("valid"))
     }
 
     #[test]

@@ -3,8 +3,11 @@
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use super::config::{GeneratorConfig, Span};
-use crate::architectures::{CnnConfig, CnnShape, MlpConfig, MlpShape, TransformerConfig};
+use super::config::GeneratorConfig;
+use super::ranges::{Span, TransformerRanges};
+use crate::architectures::{
+    CnnConfig, CnnShape, Convolution, LanguageModel, MlpConfig, MlpShape, TransformerConfig, TransformerShape,
+};
 use crate::error::Result;
 use crate::family::Family;
 use crate::graph::Graph;
@@ -26,30 +29,32 @@ const ACTIVATIONS: [Activation; 10] = [
 ];
 
 /// Widths of a head that Transformers have.
-const HEAD_WIDTHS: [u64; 5] = [16, 32, 64, 96, 128];
+const HEAD_WIDTHS: [u64; 5] = [TransformerRanges::SMALLEST_HEAD, 32, 64, 96, 128];
 
 /// A shape of any family.
 #[derive(Clone, Copy)]
 pub(super) enum ShapeChoice {
     Mlp(MlpShape),
     Cnn(CnnShape),
-    Encoder,
+    Transformer(TransformerShape),
 }
 
 impl ShapeChoice {
-    pub(super) fn draw(rng: &mut ChaCha8Rng, family: Family) -> Self {
-        match family {
+    pub(super) fn draw(rng: &mut ChaCha8Rng, config: &GeneratorConfig) -> (Family, Self) {
+        let family = pick(rng, &config.families);
+        let shape = match family {
             Family::Mlp => Self::Mlp(pick(rng, &MlpShape::ALL)),
             Family::Cnn => Self::Cnn(pick(rng, &CnnShape::ALL)),
-            _ => Self::Encoder,
-        }
+            _ => Self::Transformer(pick_of_many(rng, &config.transformer.shapes)),
+        };
+        (family, shape)
     }
 
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Mlp(shape) => shape.name(),
             Self::Cnn(shape) => shape.name(),
-            Self::Encoder => TransformerConfig::SHAPE,
+            Self::Transformer(shape) => shape.name(),
         }
     }
 }
@@ -66,7 +71,7 @@ impl Network {
         match shape {
             ShapeChoice::Mlp(shape) => Self::Mlp(mlp(rng, config, shape)),
             ShapeChoice::Cnn(shape) => Self::Cnn(cnn(rng, config, shape)),
-            ShapeChoice::Encoder => Self::Transformer(transformer(rng, config)),
+            ShapeChoice::Transformer(shape) => Self::Transformer(transformer(rng, config, shape)),
         }
     }
 
@@ -129,31 +134,50 @@ fn cnn(rng: &mut ChaCha8Rng, config: &GeneratorConfig, shape: CnnShape) -> CnnCo
         dropout: dropout(rng),
         pool_every: pick(rng, &intervals),
         transition_every: pick(rng, &intervals[1..]),
+        convolution: Convolution {
+            kernel: pick_of_many(rng, &ranges.kernels),
+            groups: pick_of_many(rng, &ranges.groups),
+            stem: chance(rng, ranges.stem_share),
+            separable: chance(rng, ranges.separable_share),
+        },
     };
     drawn.normalised()
 }
 
-fn transformer(rng: &mut ChaCha8Rng, config: &GeneratorConfig) -> TransformerConfig {
+fn transformer(rng: &mut ChaCha8Rng, config: &GeneratorConfig, shape: TransformerShape) -> TransformerConfig {
     let ranges = &config.transformer;
     let wanted = log_uniform(rng, ranges.width);
     let head = pick(rng, &HEAD_WIDTHS).min(wanted);
     let width = wanted / head * head;
-    let ratio = rng.random_range(1.0..=GeneratorConfig::FEED_FORWARD_RATIO as f64);
+    let ratio = rng.random_range(1.0..=TransformerRanges::FEED_FORWARD_RATIO as f64);
     TransformerConfig {
+        shape,
         vocabulary: log_uniform(rng, ranges.vocabulary),
         sequence_length: log_uniform(rng, ranges.sequence_length),
         width,
         layers: log_uniform(rng, ranges.layers),
         heads: width / head,
         feed_forward: (width as f64 * ratio) as u64,
-        classes: log_uniform(rng, ranges.classes),
+        classes: if shape.is_language_model() { 0 } else { log_uniform(rng, ranges.classes) },
         dropout: dropout(rng).unwrap_or(0.0),
         activation: pick(rng, &[Activation::Relu, Activation::Gelu]),
+        language_model: if shape.is_language_model() {
+            LanguageModel {
+                tied: chance(rng, ranges.tied_share),
+                packed: chance(rng, ranges.packed_share),
+                target_length: match shape {
+                    TransformerShape::EncoderDecoder => log_uniform(rng, ranges.target_length),
+                    _ => 0,
+                },
+            }
+        } else {
+            LanguageModel::default()
+        },
     }
 }
 
-pub(super) fn precision(rng: &mut ChaCha8Rng, fp32_share: f64) -> Precision {
-    if rng.random_bool(fp32_share) { Precision::Fp32 } else { pick(rng, &Precision::ALL[1..]) }
+pub(super) fn precision(rng: &mut ChaCha8Rng, config: &GeneratorConfig) -> Precision {
+    if rng.random_bool(config.fp32_share) { Precision::Fp32 } else { pick(rng, &config.precisions) }
 }
 
 fn dropout(rng: &mut ChaCha8Rng) -> Option<f64> {
@@ -163,6 +187,16 @@ fn dropout(rng: &mut ChaCha8Rng) -> Option<f64> {
 
 pub(super) fn pick<T: Copy>(rng: &mut ChaCha8Rng, choices: &[T]) -> T {
     choices[rng.random_range(0..choices.len())]
+}
+
+/// One of a list; without a draw if there is no choice, so that a choice that came later leaves older streams alone.
+fn pick_of_many<T: Copy>(rng: &mut ChaCha8Rng, choices: &[T]) -> T {
+    if let [only] = choices { *only } else { pick(rng, choices) }
+}
+
+/// True with a probability; without a draw if it is zero, for the same reason.
+fn chance(rng: &mut ChaCha8Rng, probability: f64) -> bool {
+    probability > 0.0 && rng.random_bool(probability)
 }
 
 fn log_uniform(rng: &mut ChaCha8Rng, span: Span) -> u64 {

@@ -6,14 +6,17 @@
 
 mod config;
 mod draw;
+mod ranges;
 mod steer;
 
-pub use config::{CnnRanges, GeneratorConfig, MlpRanges, Span, TransformerRanges};
+pub use config::GeneratorConfig;
+pub use ranges::{CnnRanges, MlpRanges, Span, TransformerRanges};
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use self::draw::{Network, ShapeChoice, log2_between, pick, precision};
+use self::ranges::check_list;
 use self::steer::Line;
 use crate::error::Result;
 use crate::family::Family;
@@ -63,7 +66,15 @@ impl Generator {
     /// As [`GeneratorConfig::check`], and unknown GPUs.
     pub fn new(config: GeneratorConfig, catalogue: &GpuCatalogue) -> Result<Self> {
         config.check()?;
-        let gpus = config.gpus.iter().map(|name| catalogue.find(name).cloned()).collect::<Result<_>>()?;
+        let mut gpus = Vec::new();
+        for name in &config.gpus {
+            if name == GeneratorConfig::ALL_GPUS {
+                gpus.extend_from_slice(catalogue.gpus());
+            } else {
+                gpus.push(catalogue.find(name)?.clone());
+            }
+        }
+        check_list("GPUs in the catalogue", &gpus)?;
         Ok(Self { config, gpus, next: 0 })
     }
 
@@ -73,12 +84,11 @@ impl Generator {
         let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
         rng.set_stream(index);
         let rng = &mut rng;
-        let family = pick(rng, &config.families);
-        let shape = ShapeChoice::draw(rng, family);
+        let (family, shape) = ShapeChoice::draw(rng, config);
         let gpu = self.gpus[rng.random_range(0..self.gpus.len())].clone();
         let mut setup = TrainingSetup::new(1);
         setup.optimizer = pick(rng, &config.optimizers);
-        setup.precision = precision(rng, config.fp32_share);
+        setup.precision = precision(rng, config);
         let target = log2_between(rng, config.memory_mib);
 
         let mut best = self.candidate(rng, shape, &setup, target);
@@ -106,8 +116,8 @@ impl Generator {
         let mut setup = setup.clone();
         network.describe(&mut setup);
         let line = Line::new(&graph, &setup);
-        // Half of the batches are powers of two, as people choose them.
-        setup.batch_size = line.batch_for(target, network.batches(&self.config), rng.random_bool(0.5));
+        let round = rng.random_bool(self.config.round_batch_share);
+        setup.batch_size = line.batch_for(target, network.batches(&self.config), round);
         let distance = (line.log2_mib(setup.batch_size) - target).abs();
         Candidate { graph, setup, distance }
     }
@@ -136,7 +146,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::architectures::{CnnShape, MlpShape};
+    use crate::architectures::{CnnShape, MlpShape, TransformerShape};
+    use crate::op::Op;
     use crate::setup::{Optimizer, Precision};
 
     fn generator(config: GeneratorConfig) -> Generator {
@@ -191,12 +202,77 @@ mod tests {
     }
 
     #[test]
+    fn all_that_is_varied_occurs() {
+        let (mut shapes, mut gpus, mut precisions) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        let (mut windows, mut grouped, mut adam, mut round) = (BTreeSet::new(), 0, 0, 0);
+        let count = 1_000;
+        for row in generator(GeneratorConfig { count, ..GeneratorConfig::varied() }) {
+            let setup = row.workload.setup();
+            shapes.insert((row.family, row.shape));
+            gpus.insert(row.workload.gpu().name.clone());
+            precisions.insert(setup.precision.name());
+            adam += usize::from(matches!(setup.optimizer, Optimizer::Adam | Optimizer::AdamW));
+            round += usize::from(setup.batch_size.is_power_of_two());
+            for node in row.workload.graph().nodes() {
+                if let Op::Conv(conv) = &node.op {
+                    windows.insert(conv.kernel[0]);
+                    grouped += usize::from(conv.groups > 1);
+                }
+            }
+        }
+        assert_eq!(shapes.len(), MlpShape::ALL.len() + CnnShape::ALL.len() + TransformerShape::ALL.len());
+        assert_eq!(gpus.len(), GpuCatalogue::built_in().gpus().len());
+        assert_eq!(precisions.len(), 4);
+        assert_eq!(windows, BTreeSet::from([1, 3, 5, 7]));
+        assert!(grouped > 0);
+        assert!((700..800).contains(&adam), "{adam}");
+        assert!((450..750).contains(&round), "{round}: half, and those odd ones that happen to be 1 or 2");
+    }
+
+    /// How far memory is from uniform: the share of rows in each of nine octaves, where a ninth is expected.
+    fn octaves(config: GeneratorConfig) -> [f64; 9] {
+        let count = config.count as f64;
+        let mut octaves = [0.0; 9];
+        for row in generator(config) {
+            let (graph, setup) = (row.workload.graph(), row.workload.setup());
+            let octave = Line::new(graph, setup).log2_mib(setup.batch_size) - 100_f64.log2();
+            octaves[(octave.max(0.0) as usize).min(8)] += 1.0 / count;
+        }
+        octaves
+    }
+
+    #[test]
+    fn memory_spreads_within_every_shape_of_transformer() {
+        for shape in TransformerShape::ALL {
+            let transformer = TransformerRanges { shapes: vec![shape], ..TransformerRanges::default() };
+            let config = GeneratorConfig { families: vec![Family::Transformer], transformer, ..some(400) };
+            let octaves = octaves(config);
+            assert!(octaves.iter().all(|share| (0.05..0.2).contains(share)), "{}: {octaves:?}", shape.name());
+        }
+    }
+
+    #[test]
+    fn memory_spreads_over_other_convolutions() {
+        let config = GeneratorConfig { families: vec![Family::Cnn], count: 400, ..GeneratorConfig::varied() };
+        let octaves = octaves(config);
+        assert!(octaves.iter().all(|share| (0.05..0.2).contains(share)), "{octaves:?}");
+    }
+
+    #[test]
     fn sizes_stand_in_the_setup() {
-        for row in generator(some(60)) {
+        for row in generator(GeneratorConfig { count: 60, ..GeneratorConfig::varied() }) {
             let setup = row.workload.setup();
             assert_eq!(setup.input_size.is_some(), row.family == Family::Cnn);
             assert_eq!(setup.sequence_length.is_some(), row.family == Family::Transformer);
         }
+    }
+
+    fn with_cnn(cnn: CnnRanges) -> GeneratorConfig {
+        GeneratorConfig { cnn, ..GeneratorConfig::default() }
+    }
+
+    fn with_transformer(transformer: TransformerRanges) -> GeneratorConfig {
+        GeneratorConfig { transformer, ..GeneratorConfig::default() }
     }
 
     #[test]
@@ -210,6 +286,26 @@ mod tests {
             GeneratorConfig { optimizers: vec![], ..good.clone() },
             GeneratorConfig { fp32_share: f64::NAN, ..good.clone() },
             GeneratorConfig { candidates: 0, ..good.clone() },
+            GeneratorConfig { precisions: vec![], ..good.clone() },
+            GeneratorConfig { round_batch_share: 1.1, ..good.clone() },
+            with_cnn(CnnRanges { kernels: vec![], ..CnnRanges::default() }),
+            with_cnn(CnnRanges { kernels: vec![3, 4], ..CnnRanges::default() }),
+            with_cnn(CnnRanges { groups: vec![0], ..CnnRanges::default() }),
+            with_cnn(CnnRanges { stem_share: -0.1, ..CnnRanges::default() }),
+            with_cnn(CnnRanges { separable_share: f64::NAN, ..CnnRanges::default() }),
+            with_transformer(TransformerRanges { shapes: vec![], ..TransformerRanges::default() }),
+            with_transformer(TransformerRanges { tied_share: 2.0, ..TransformerRanges::default() }),
+            with_transformer(TransformerRanges { packed_share: f64::INFINITY, ..TransformerRanges::default() }),
+            with_transformer(TransformerRanges {
+                target_length: Span::new(1, 1 << 40),
+                ..TransformerRanges::default()
+            }),
+            with_transformer(TransformerRanges {
+                shapes: vec![TransformerShape::Decoder],
+                vocabulary: Span::new(1, 1 << 24),
+                batch: Span::new(1, 1 << 30),
+                ..TransformerRanges::default()
+            }),
             GeneratorConfig { memory_mib: Span::new(2, 1), ..good.clone() },
             GeneratorConfig { mlp: MlpRanges { depth: Span::new(0, 3), ..MlpRanges::default() }, ..good.clone() },
             GeneratorConfig { cnn: CnnRanges { input_size: Span::new(9, 65_536), ..CnnRanges::default() }, ..good },
@@ -219,10 +315,32 @@ mod tests {
     }
 
     #[test]
+    fn the_largest_of_long_sequences_can_be_counted() {
+        // Scores outgrow all else here, and their bound is what refuses the longer ones.
+        let long = |tokens| {
+            with_transformer(TransformerRanges {
+                shapes: vec![TransformerShape::EncoderDecoder],
+                sequence_length: Span::new(tokens, tokens),
+                target_length: Span::new(tokens, tokens),
+                width: Span::new(64, 64),
+                layers: Span::new(2, 2),
+                batch: Span::new(512, 512),
+                ..TransformerRanges::default()
+            })
+        };
+        let config = GeneratorConfig { families: vec![Family::Transformer], candidates: 2, ..long(1 << 18) };
+        assert_eq!(generator(config).take(4).count(), 4);
+        assert!(Generator::new(long(1 << 21), GpuCatalogue::built_in()).is_err());
+    }
+
+    #[test]
     fn a_configuration_survives_a_round_trip() {
-        let config = GeneratorConfig { optimizers: vec![Optimizer::RmsProp], ..some(3) };
-        let text = serde_json::to_string(&config).expect("serialises");
-        assert_eq!(serde_json::from_str::<GeneratorConfig>(&text).expect("parses"), config);
+        let odd = GeneratorConfig { optimizers: vec![Optimizer::RmsProp], ..some(3) };
+        for config in [odd, GeneratorConfig::varied()] {
+            let text = serde_json::to_string(&config).expect("serialises");
+            assert_eq!(serde_json::from_str::<GeneratorConfig>(&text).expect("parses"), config);
+        }
+        assert_eq!(serde_json::from_str::<GeneratorConfig>("{}").expect("parses"), GeneratorConfig::default());
         assert!(serde_json::from_str::<GeneratorConfig>(r#"{"sed": 4}"#).is_err());
     }
 
@@ -236,16 +354,24 @@ mod tests {
         fn no_ranges_make_it_panic(
             seed: u64,
             widths in span(20), depths in span(8), sizes in span(14), batches in span(30), memory in span(30),
+            kernels in prop::collection::vec((0..=15_u64).prop_map(|half| 2 * half + 1), 1..4),
+            groups in prop::collection::vec(1..=4_096_u64, 1..4),
+            shapes in prop::collection::vec(prop::sample::select(TransformerShape::ALL.to_vec()), 1..4),
+            shares: [bool; 4],
         ) {
+            let [stem_share, separable_share, tied_share, packed_share] = shares.map(f64::from);
             let config = GeneratorConfig {
                 seed,
                 candidates: 2,
                 memory_mib: memory,
                 mlp: MlpRanges { inputs: widths, outputs: sizes, depth: depths, batch: batches },
-                cnn: CnnRanges { base_filters: widths, depth: depths, input_size: sizes, classes: widths, batch: batches },
+                cnn: CnnRanges {
+                    base_filters: widths, depth: depths, input_size: sizes, classes: widths, batch: batches,
+                    kernels, groups, stem_share, separable_share,
+                },
                 transformer: TransformerRanges {
-                    width: widths, layers: depths, sequence_length: sizes, vocabulary: widths, classes: sizes,
-                    batch: batches,
+                    shapes, width: widths, layers: depths, sequence_length: sizes, target_length: sizes,
+                    vocabulary: widths, classes: sizes, batch: batches, tied_share, packed_share,
                 },
                 ..GeneratorConfig::default()
             };

@@ -1,15 +1,16 @@
 //! A crude idea of memory, to aim with. What a workload really takes is for others to say.
 
-use super::config::Span;
+use super::ranges::Span;
 use crate::graph::{Graph, WeightKind};
 use crate::setup::{Precision, TrainingSetup};
+use crate::shape::Dim;
 
 /// Memory as a straight line over the batch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Line {
     /// Weights, gradients and optimiser state, in bytes.
     fixed: f64,
-    /// Every activation that owns storage, in bytes a sample.
+    /// Every activation that owns storage and what the loss of a language model takes, in bytes a sample.
     per_sample: f64,
 }
 
@@ -33,10 +34,18 @@ impl Line {
                 tensor.shape.elements(1).unwrap_or(u64::MAX) as f64 * tensor.dtype.bytes() as f64
             })
             .sum();
+        // Scores of a whole vocabulary for every token are so large that their logarithms and gradients matter.
+        let loss: f64 = graph
+            .outputs()
+            .iter()
+            .map(|&id| &graph.tensor(id).shape)
+            .filter(|shape| matches!(shape.dims().first(), Some(Dim::Batch(2..))))
+            .map(|shape| 2.0 * 4.0 * shape.elements(1).unwrap_or(u64::MAX) as f64)
+            .sum();
         let bf16 = setup.precision == Precision::Bf16;
         Self {
             fixed: weights as f64 * per_weight * half(bf16),
-            per_sample: activations * half(bf16 || setup.precision.is_mixed()),
+            per_sample: activations * half(bf16 || setup.precision.is_mixed()) + loss,
         }
     }
 

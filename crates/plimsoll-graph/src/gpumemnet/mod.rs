@@ -7,12 +7,25 @@
 mod fields;
 
 use self::fields::{Fields, HAS_DROPOUT, Kind};
-use crate::architectures::{CnnConfig, CnnShape, MlpConfig, MlpShape, TransformerConfig};
+use crate::architectures::{
+    CnnConfig, CnnShape, Convolution, LanguageModel, MlpConfig, MlpShape, TransformerConfig, TransformerShape,
+};
 use crate::error::{GraphError, Result, nearest};
 use crate::family::Family;
 use crate::graph::Graph;
 use crate::op::Activation;
 use crate::setup::TrainingSetup;
+
+/// Batch of the forward pass with which the layer list was printed before training.
+const SUMMARY_BATCH: u64 = 2;
+
+/// Samples of an epoch, where the string does not say.
+const SAMPLES: u64 = 4_096;
+
+/// What is left for the last step of an epoch, if it is not a whole batch.
+fn last_batch(samples: u64, batch: u64) -> Option<u64> {
+    samples.checked_rem(batch).filter(|&rest| rest > 0 && samples > batch)
+}
 
 /// What a configuration string says.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,7 +92,9 @@ fn mlp(fields: &Fields) -> Result<Configuration> {
         // The plain networks leave their scores as they are.
         softmax: !plain,
     };
-    let setup = TrainingSetup::new(fields.number("batch")?);
+    let mut setup = TrainingSetup::new(fields.number("batch")?);
+    setup.startup_batch = Some(SUMMARY_BATCH);
+    setup.last_batch = last_batch(SAMPLES, setup.batch_size);
     configuration(Family::Mlp, config.shape.name(), config.build()?, setup)
 }
 
@@ -97,6 +112,7 @@ fn cnn(fields: &Fields) -> Result<CnnConfig> {
         // The generator could pool, but the measurements never asked for it.
         pool_every: 0,
         transition_every: 5,
+        convolution: Convolution::default(),
     };
     Ok(config.normalised())
 }
@@ -104,13 +120,14 @@ fn cnn(fields: &Fields) -> Result<CnnConfig> {
 fn convolutional(fields: &Fields, config: &CnnConfig) -> Result<Configuration> {
     let mut setup = TrainingSetup::new(fields.number("batch")?);
     setup.input_size = Some(config.input_size);
+    setup.startup_batch = Some(SUMMARY_BATCH);
     configuration(Family::Cnn, config.shape.name(), config.build()?, setup)
 }
 
 fn transformer(fields: &Fields) -> Result<Configuration> {
-    // The number of samples decides how long a run lasts, not what it takes; still it has to be one.
-    fields.number("num_samples")?;
+    let samples = fields.number("num_samples")?;
     let config = TransformerConfig {
+        shape: TransformerShape::Encoder,
         vocabulary: fields.number("input_size")?,
         sequence_length: fields.number("seq_length")?,
         width: fields.number("embedding_size")?,
@@ -120,10 +137,14 @@ fn transformer(fields: &Fields) -> Result<Configuration> {
         classes: fields.number("num_classes")?,
         dropout: fields.rate("dropout_rate")?,
         activation: Activation::Relu,
+        language_model: LanguageModel::default(),
     };
     let mut setup = TrainingSetup::new(fields.number("batch_size")?);
     setup.sequence_length = Some(config.sequence_length);
-    configuration(Family::Transformer, TransformerConfig::SHAPE, config.build()?, setup)
+    // These were tried with a whole batch first.
+    setup.startup_batch = Some(setup.batch_size);
+    setup.last_batch = last_batch(samples, setup.batch_size);
+    configuration(Family::Transformer, config.shape.name(), config.build()?, setup)
 }
 
 fn dropout(fields: &Fields) -> Result<Option<f64>> {

@@ -3,7 +3,7 @@
 mod order;
 mod schedule;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use burn::grad_clipping::GradientClippingConfig;
 use burn::module::Module;
@@ -12,7 +12,7 @@ use burn::tensor::Device;
 use plimsoll_dataset::{Sample, Scaler};
 
 use crate::batch::Table;
-use crate::checkpoint::{DataDescription, Description, Progress, TrainingFolder};
+use crate::checkpoint::{self, DataDescription, Description, Progress, TrainingFolder};
 use crate::error::{ModelError, Result};
 use crate::estimator::Fit;
 use crate::events::{Epoch, EventSink, Observer, TensorBoard, record};
@@ -33,6 +33,8 @@ pub struct LearnedFit<'a> {
     pub observer: &'a dyn Observer,
     /// Folder for the state after each epoch; a fit interrupted there goes on. `None` keeps nothing.
     pub folder: Option<PathBuf>,
+    /// A checkpoint whose weights and scaler the fit starts from, instead of fresh ones.
+    pub start: Option<PathBuf>,
     /// Folder for TensorBoard event files.
     pub events: Option<PathBuf>,
 }
@@ -59,6 +61,19 @@ impl Fit for LearnedFit<'_> {
     }
 }
 
+/// The network and scaler of an earlier fit. Its weights mean something under its own scaler only.
+fn started(settings: &Settings, folder: &Path, device: &Device) -> Result<(Network, Scaler)> {
+    let (description, network) = checkpoint::load(folder, device)?;
+    if description.settings.network != settings.network || description.settings.output != settings.output {
+        return Err(ModelError::Checkpoint {
+            path: folder.into(),
+            expected: "the network and output of the fit that starts from it".into(),
+            found: format!("{:?}, {:?}", description.settings.network, description.settings.output),
+        });
+    }
+    Ok((network, description.scaler))
+}
+
 /// A fit under way.
 struct Training<'a> {
     fit: &'a LearnedFit<'a>,
@@ -78,10 +93,15 @@ impl<'a> Training<'a> {
     fn new(fit: &'a LearnedFit<'a>, training: &[&Sample], validation: &[&Sample]) -> Result<Self> {
         let settings = &fit.settings;
         let device = fit.device.clone().autodiff();
-        let scaler = Scaler::fit(training.iter().map(|sample| &sample.features))?;
         let widths = Widths::current();
         device.seed(settings.training.seed);
-        let network = Network::new(&settings.network, &settings.output, widths, &device);
+        let (network, scaler) = match &fit.start {
+            Some(folder) => started(settings, folder, &device)?,
+            None => (
+                Network::new(&settings.network, &settings.output, widths, &device),
+                Scaler::fit(training.iter().map(|sample| &sample.features))?,
+            ),
+        };
         let with_layers = network.reads_layers();
         let optimizer = AdamWConfig::new()
             .with_epsilon(1e-8)

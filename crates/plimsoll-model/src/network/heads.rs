@@ -1,22 +1,20 @@
 //! Output heads, conditioned on the GPU.
 //!
-//! Memory is what the context and libraries take plus what the step holds, so the head predicts two multipliers:
-//! one on the analytically counted live bytes, one on a nominal context. Both are near one, whatever the size of
-//! the workload, and an untrained network already is a sensible formula.
+//! Memory is what the context and libraries take plus what the allocator reserves. Both are simulated; the head
+//! predicts the logarithms of two ratios of measurement to simulation. They start at zero, so that an untrained network
+//! is the simulator itself, and a trained one says what the simulator misses.
 
 use burn::module::Module;
-use burn::nn::{Gelu, Linear, LinearConfig};
+use burn::nn::{Gelu, Initializer, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 
 use crate::settings::OutputSettings;
 
-/// Nominal memory of context and libraries, MiB; the head's second multiplier corrects it.
-pub const CONTEXT_MIB: f64 = 1024.0;
-/// The multiplier on live bytes lies within e to plus or minus this: what allocators and workspaces add is bounded,
-/// and an estimate far from all training data stays a formula.
-pub const LIVE_RANGE: f64 = 1.2;
-/// The multiplier on the nominal context lies within e to plus or minus this.
-pub const CONTEXT_RANGE: f64 = 3.0;
+/// The multiplier on reserved bytes lies within e to plus or minus this: an estimate far from all training data stays
+/// a simulation.
+pub const RESERVED_RANGE: f64 = 1.2;
+/// The multiplier on context and libraries lies within e to plus or minus this.
+pub const CONTEXT_RANGE: f64 = 2.0;
 /// Centre of the logarithm of the scale.
 pub const LOG_SCALE_CENTRE: f64 = -4.0;
 /// Half the range of the logarithm of the scale.
@@ -64,10 +62,12 @@ impl Heads {
             OutputSettings::Regression => (3, false),
             OutputSettings::Bins { count, .. } => (*count, true),
         };
+        // Zero is "as simulated". Classes start at random, as usual.
+        let start = if is_classifier { LinearConfig::new(trunk, outputs).initializer } else { Initializer::Zeros };
         Self {
             memory: MemoryHead {
                 hidden: LinearConfig::new(trunk + gpu, trunk).init(device),
-                output: LinearConfig::new(trunk, outputs).init(device),
+                output: LinearConfig::new(trunk, outputs).with_initializer(start).init(device),
                 is_classifier,
             },
             utilisation_hidden: LinearConfig::new(trunk + gpu, trunk).init(device),
@@ -79,8 +79,8 @@ impl Heads {
     /// Runs both heads.
     ///
     /// # Shapes
-    /// `trunk` is `[b, hidden]`, `gpu` is `[b, g]`, `live_mib` is `[b, 1]`.
-    pub fn forward(&self, trunk: Tensor<2>, gpu: Tensor<2>, live_mib: Tensor<2>) -> Outputs {
+    /// `trunk` is `[b, hidden]`, `gpu` is `[b, g]`, `simulated_mib` is `[b, 2]`: reserved, context.
+    pub fn forward(&self, trunk: Tensor<2>, gpu: Tensor<2>, simulated_mib: Tensor<2>) -> Outputs {
         let joined = Tensor::cat(vec![trunk, gpu], 1);
         let hidden = self.gelu.forward(self.utilisation_hidden.forward(joined.clone()));
         let utilisation_logits = self.utilisation_output.forward(hidden);
@@ -89,10 +89,10 @@ impl Heads {
             return Outputs { log_memory: None, log_scale: None, bin_logits: Some(memory), utilisation_logits };
         }
         let bounded = |index: usize, range: f64| (memory.clone().narrow(1, index, 1) / range).tanh() * range;
-        let live = live_mib * bounded(0, LIVE_RANGE).exp();
-        let context = bounded(1, CONTEXT_RANGE).exp() * CONTEXT_MIB;
+        let reserved = simulated_mib.clone().narrow(1, 0, 1) * bounded(0, RESERVED_RANGE).exp();
+        let context = simulated_mib.narrow(1, 1, 1) * bounded(1, CONTEXT_RANGE).exp();
         Outputs {
-            log_memory: Some((live + context).log().squeeze_dim(1)),
+            log_memory: Some((reserved + context).log().squeeze_dim(1)),
             log_scale: Some((bounded(2, LOG_SCALE_RANGE) + LOG_SCALE_CENTRE).squeeze_dim(1)),
             bin_logits: None,
             utilisation_logits,

@@ -29,6 +29,6 @@ impl MlpNetwork {
 
     pub(super) fn forward(&self, batch: &Batch) -> Outputs {
         let trunk = self.trunk.forward(Tensor::cat(vec![batch.summary.clone(), batch.gpu.clone()], 1));
-        self.heads.forward(trunk, batch.gpu.clone(), batch.live_mib.clone())
+        self.heads.forward(trunk, batch.gpu.clone(), batch.simulated_mib.clone())
     }
 }

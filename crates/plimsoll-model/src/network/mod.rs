@@ -12,9 +12,7 @@ use burn::module::Module;
 use burn::tensor::Device;
 
 pub use dense::{Dense, Residual};
-pub use heads::{
-    CONTEXT_MIB, CONTEXT_RANGE, Heads, LIVE_RANGE, LOG_SCALE_CENTRE, LOG_SCALE_RANGE, MemoryHead, Outputs,
-};
+pub use heads::{CONTEXT_RANGE, Heads, LOG_SCALE_CENTRE, LOG_SCALE_RANGE, MemoryHead, Outputs, RESERVED_RANGE};
 pub use mlp::MlpNetwork;
 pub use transformer::TransformerNetwork;
 

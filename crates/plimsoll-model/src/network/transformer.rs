@@ -53,6 +53,6 @@ impl TransformerNetwork {
         let mean = (x * sequence.share.clone()).sum_dim(1).squeeze_dim(1);
         let mean = self.norm.forward(mean);
         let trunk = self.trunk.forward(Tensor::cat(vec![mean, batch.summary.clone(), batch.gpu.clone()], 1));
-        self.heads.forward(trunk, batch.gpu.clone(), batch.live_mib.clone())
+        self.heads.forward(trunk, batch.gpu.clone(), batch.simulated_mib.clone())
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn samples(count: u64) -> Vec<Sample> {
                 published_estimates: Vec::new(),
             });
             let factor = if (index as u64) < count / 2 { 1.0 } else { 1.1 };
-            let peak_mib = f64::from(sample.features.live_peak_mib) * factor + 1500.0;
+            let peak_mib = f64::from(sample.features.analytic.reserved_mib) * factor + 1500.0;
             sample.outcome = Outcome::Measured { peak_mib };
             sample.utilisation[0] = Some(if sample.family == Family::Mlp { 0.2 } else { 0.8 });
             sample
@@ -69,6 +69,7 @@ pub(crate) fn fit(network: NetworkSettings, epochs: usize, observer: &dyn Observ
         device: DeviceKind::Cpu.open().expect("always there"),
         observer,
         folder: None,
+        start: None,
         events: None,
     }
 }

@@ -1,11 +1,10 @@
 //! `plimsoll estimate`
 
-use std::io::Read;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::Result;
 use plimsoll_dataset::{Label, Measurement, Outcome, Sample, UTILISATION};
-use plimsoll_graph::{Graph, Workload, json, summary};
+use plimsoll_graph::Workload;
 use plimsoll_model::{DeviceKind, Estimate, Estimator, Learned};
 use plimsoll_simulate::{StepMemory, node_cost};
 use serde_json::{Map, Value, json};
@@ -20,13 +19,7 @@ const SHIPPED_WEIGHTS: &[u8] = include_bytes!("../../../../checkpoints/default/w
 
 /// Says what a training job will take.
 pub(super) fn run(arguments: &EstimateArguments) -> Result<()> {
-    let catalogue = source::catalogue(arguments.gpu_file.as_deref())?;
-    let setup = source::setup(&arguments.setup)?
-        .ok_or_else(|| source::missing("the batch size is not given", "say `--batch N`"))?;
-    let gpu = source::gpu(arguments.setup.gpu.as_deref(), &catalogue)?
-        .ok_or_else(|| source::missing("the GPU is not given", "say `--gpu NAME`; `plimsoll gpus` lists them"))?;
-    let (graph, is_summary) = read(&arguments.file)?;
-    let workload = Workload::new(graph, setup, gpu)?;
+    let (workload, is_summary) = source::workload(&arguments.file, &arguments.setup, arguments.gpu_file.as_deref())?;
     let device = DeviceKind::Cpu.open()?;
     let learned = match &arguments.checkpoint {
         Some(folder) => Learned::load(folder, &device)?,
@@ -34,23 +27,6 @@ pub(super) fn run(arguments: &EstimateArguments) -> Result<()> {
     };
     let answer = Answer::new(&arguments.file, workload, &learned, is_summary);
     if arguments.json { output::json(&answer.json()) } else { output::line(answer.words()) }
-}
-
-/// A graph from a file in either format; the flag says that it came from a layer summary.
-fn read(path: &Path) -> Result<(Graph, bool)> {
-    let (text, what) = if path == Path::new("-") {
-        let mut text = String::new();
-        let limit = json::MAX_FILE_BYTES;
-        std::io::stdin().lock().take(limit + 1).read_to_string(&mut text).context("cannot read standard input")?;
-        ensure!(text.len() as u64 <= limit, "standard input is too large: expected at most {limit} bytes");
-        (text, "standard input".to_owned())
-    } else {
-        (json::read_text(path, json::MAX_FILE_BYTES)?, path.display().to_string())
-    };
-    if summary::is_summary(&text) {
-        return Ok((summary::parse(&text, &what)?, true));
-    }
-    Ok((json::parse(&text, &what)?, false))
 }
 
 /// Everything there is to say of one workload.
@@ -195,15 +171,7 @@ impl Answer {
 fn warnings(workload: &Workload, learned: &Learned, sample: &Sample, is_summary: bool) -> Vec<String> {
     let data = &learned.description().data;
     let (graph, gpu) = (workload.graph(), workload.gpu());
-    let mut warnings = Vec::new();
-    let unknown = graph.unknown_operators();
-    if !unknown.is_empty() {
-        let names = unknown.iter().take(8).copied().collect::<Vec<_>>().join(", ");
-        warnings.push(format!("operators without a rule count as keeping all they touch: {names}"));
-    }
-    if is_summary {
-        warnings.push("a layer summary shows no edges: sums, gates and concatenations may be missing".into());
-    }
+    let mut warnings = source::doubts(graph, is_summary);
     if !data.gpus.contains(&gpu.name) {
         warnings.push(format!(
             "{} is not among the GPUs that the estimator was fitted to ({})",

@@ -10,6 +10,7 @@ use plimsoll_model::{DeviceKind, Learned};
 
 use super::generate;
 use crate::cli::ExportArguments;
+use crate::config::GeneratedWorkloads;
 use crate::output;
 
 /// Workloads for the parity check of a checkpoint that comes without its data.
@@ -21,7 +22,13 @@ pub(super) fn run(arguments: &ExportArguments) -> Result<()> {
     export(&learned, &arguments.out, &ExportSettings::default())?;
     if let Some(path) = &arguments.parity {
         let families = vec![Family::Mlp, Family::Cnn, Family::Transformer];
-        let generator = generate::generator(PARITY_ROWS, 0, families, vec!["a100-40".into()])?;
+        let generator = generate::generator(&GeneratedWorkloads {
+            count: PARITY_ROWS,
+            seed: 0,
+            families,
+            gpus: vec!["a100-40".into()],
+            varied: false,
+        })?;
         let samples: Vec<Sample> =
             generator.map(|generated| Sample::from_measurement(&generate::labelled(generated))).collect();
         write_parity_cases(&learned, &samples.iter().collect::<Vec<_>>(), path)?;

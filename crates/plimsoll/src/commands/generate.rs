@@ -1,13 +1,18 @@
 //! `plimsoll generate`
 
 use anyhow::{Context, Result, bail};
-use plimsoll_dataset::{Label, Measurement, MeasurementWriter, Outcome};
+use plimsoll_dataset::{DatasetError, Label, Measurement, MeasurementWriter, Outcome, Sample, SampleWriter};
 use plimsoll_graph::generator::{Generated, Generator, GeneratorConfig};
-use plimsoll_graph::{Family, GpuCatalogue};
-use plimsoll_simulate::StepMemory;
+use plimsoll_graph::{Family, GpuCatalogue, Workload};
+use plimsoll_simulate::{Activity, HostTime, Simulation, StepTime};
+use rayon::prelude::*;
 
 use crate::cli::GenerateArguments;
+use crate::config::GeneratedWorkloads;
 use crate::{interrupt, output, progress};
+
+/// Workloads that are made together.
+const BATCH: usize = 4_096;
 
 /// Makes synthetic workloads and writes them as they come.
 pub(super) fn run(arguments: &GenerateArguments) -> Result<()> {
@@ -19,44 +24,79 @@ pub(super) fn run(arguments: &GenerateArguments) -> Result<()> {
             Family::from_name(name).with_context(|| format!("unknown family `{name}`: expected {}", known.join(", ")))
         })
         .collect::<Result<Vec<_>>>()?;
-    let mut writer = MeasurementWriter::create(&arguments.out)?;
-    let bar = progress::bar("generate", arguments.count);
-    for generated in generator(arguments.count, arguments.seed, families, arguments.gpus.clone())? {
-        if interrupt::is_requested() {
-            bail!("interrupted; {} was not written", arguments.out.display());
-        }
-        writer.write(&labelled(generated))?;
-        bar.inc(1);
-    }
-    bar.finish_and_clear();
-    let rows = writer.finish()?;
+    let generator = generator(&GeneratedWorkloads {
+        count: arguments.count,
+        seed: arguments.seed,
+        families,
+        gpus: arguments.gpus.clone(),
+        varied: arguments.varied,
+    })?;
+    let rows = if arguments.features {
+        let mut writer = SampleWriter::create(&arguments.out)?;
+        write(arguments, &generator, |row| Sample::from_measurement(&row), |row| writer.write(&row))?;
+        writer.finish()?
+    } else {
+        let mut writer = MeasurementWriter::create(&arguments.out)?;
+        write(arguments, &generator, |row| row, |row| writer.write(&row))?;
+        writer.finish()?
+    };
     output::line(format!("generated {rows} simulated workloads -> {}", arguments.out.display()))
 }
 
-/// The generator over the built-in catalogue.
-pub(super) fn generator(count: u64, seed: u64, families: Vec<Family>, gpus: Vec<String>) -> Result<Generator> {
-    let config = GeneratorConfig { count, seed, families, gpus, ..GeneratorConfig::default() };
-    Ok(Generator::new(config, GpuCatalogue::built_in())?)
+/// Workloads are generated, simulated and written in batches: on all cores, in order, and in bounded memory.
+fn write<Row: Send>(
+    arguments: &GenerateArguments,
+    generator: &Generator,
+    convert: impl Fn(Measurement) -> Row + Sync,
+    mut write: impl FnMut(Row) -> std::result::Result<(), DatasetError>,
+) -> Result<()> {
+    let bar = progress::bar("generate", arguments.count);
+    for start in (0..arguments.count).step_by(BATCH) {
+        let end = arguments.count.min(start + BATCH as u64);
+        let rows: Vec<Row> =
+            (start..end).into_par_iter().map(|index| convert(labelled(generator.generate(index)))).collect();
+        if interrupt::is_requested() {
+            bail!("interrupted; {} was not written", arguments.out.display());
+        }
+        bar.inc(end - start);
+        rows.into_iter().try_for_each(&mut write)?;
+    }
+    bar.finish_and_clear();
+    Ok(())
 }
 
-/// A generated workload with the plain tensor sum as its label, marked as simulated.
+/// The generator over the built-in catalogue.
+pub(super) fn generator(workloads: &GeneratedWorkloads) -> Result<Generator> {
+    let GeneratedWorkloads { count, seed, families, gpus, varied } = workloads.clone();
+    let ranges = if varied { GeneratorConfig::varied() } else { GeneratorConfig::default() };
+    Ok(Generator::new(GeneratorConfig { count, seed, families, gpus, ..ranges }, GpuCatalogue::built_in())?)
+}
+
+/// The counters as the roofline has them; GPUTL and GRACT count the same.
+fn utilisation(workload: &Workload) -> [Option<f64>; 6] {
+    let host_us = HostTime::of(workload).total_us();
+    let activity = Activity::with_host(&StepTime::of(workload), host_us);
+    let Activity { busy, active, occupancy, fp32, memory, .. } = activity;
+    [busy, busy, active, occupancy, fp32, memory].map(Some)
+}
+
+/// A generated workload with what the simulator says as its label, marked as simulated.
 pub(super) fn labelled(generated: Generated) -> Measurement {
-    let memory = StepMemory::of(&generated.workload);
-    let peak_mib = (memory.tensor_sum_bytes() as f64 / f64::from(1 << 20)).max(1.0);
+    let simulation = Simulation::of(&generated.workload);
     let capacity_mib = generated.workload.gpu().memory_mib as f64;
     Measurement {
+        utilisation: utilisation(&generated.workload),
         id: generated.id,
         architecture: generated.architecture,
         shape: generated.shape,
         workload: generated.workload,
         label: Label::Simulated,
         stack: String::new(),
-        outcome: if peak_mib > capacity_mib {
-            Outcome::OutOfMemory { above_mib: capacity_mib }
+        outcome: if simulation.fits() {
+            Outcome::Measured { peak_mib: simulation.peak_mib() }
         } else {
-            Outcome::Measured { peak_mib }
+            Outcome::OutOfMemory { above_mib: capacity_mib }
         },
-        utilisation: [None; 6],
         published_estimates: Vec::new(),
     }
 }

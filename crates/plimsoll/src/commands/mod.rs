@@ -2,9 +2,11 @@
 
 mod estimate;
 mod evaluate;
+mod explain;
 mod export;
 mod featurize;
 mod fit;
+mod fit_workspaces;
 mod generate;
 mod gpus;
 mod ingest;
@@ -25,10 +27,12 @@ pub(crate) fn dispatch(command: Command) -> Result<()> {
     match command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Estimate(arguments) => estimate::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Ingest(arguments) => ingest::run(&arguments),
         Command::Generate(arguments) => generate::run(&arguments),
         Command::Featurize(arguments) => featurize::run(&arguments),
         Command::Fit(arguments) => fit::run(&arguments),
+        Command::FitWorkspaces(arguments) => fit_workspaces::run(&arguments),
         Command::Evaluate(arguments) => evaluate::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Leaderboard(arguments) => leaderboard::run(&arguments),

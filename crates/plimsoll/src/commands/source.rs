@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use plimsoll_dataset::{DatasetError, Format, IngestOptions, Loaded, Rejection, load_samples};
-use plimsoll_graph::{Gpu, GpuCatalogue, Optimizer, Precision, TrainingSetup};
+use plimsoll_graph::{Gpu, GpuCatalogue, Graph, Optimizer, Precision, TrainingSetup, Workload, json, summary};
 
 use crate::cli::{SetupArguments, SourceArguments};
 use crate::errors::Hint;
@@ -46,6 +47,13 @@ pub(crate) fn setup(arguments: &SetupArguments) -> Result<Option<TrainingSetup>>
     }
     setup.activation_checkpointing = arguments.activation_checkpointing;
     setup.trainable.clone_from(&arguments.trainable);
+    let framework = &arguments.framework;
+    setup.last_batch = framework.last_batch;
+    setup.startup_batch = framework.startup_batch;
+    setup.cudnn_benchmark = framework.cudnn_benchmark;
+    setup.keeps_gradients = framework.keep_gradients;
+    setup.expandable_segments = framework.expandable_segments;
+    setup.max_split_size_mib = framework.max_split_size;
     setup.check()?;
     Ok(Some(setup))
 }
@@ -53,6 +61,47 @@ pub(crate) fn setup(arguments: &SetupArguments) -> Result<Option<TrainingSetup>>
 /// The GPU that arguments name.
 pub(crate) fn gpu(name: Option<&str>, catalogue: &GpuCatalogue) -> Result<Option<Gpu>> {
     Ok(name.map(|name| catalogue.find(name).cloned()).transpose()?)
+}
+
+/// The training job that a file and arguments describe; the flag says that it came from a layer summary.
+pub(crate) fn workload(file: &Path, arguments: &SetupArguments, gpu_file: Option<&Path>) -> Result<(Workload, bool)> {
+    let catalogue = catalogue(gpu_file)?;
+    let setup = setup(arguments)?.ok_or_else(|| missing("the batch size is not given", "say `--batch N`"))?;
+    let gpu = gpu(arguments.gpu.as_deref(), &catalogue)?
+        .ok_or_else(|| missing("the GPU is not given", "say `--gpu NAME`; `plimsoll gpus` lists them"))?;
+    let (graph, is_summary) = read(file)?;
+    Ok((Workload::new(graph, setup, gpu)?, is_summary))
+}
+
+/// A graph from a file in either format; the flag says that it came from a layer summary.
+fn read(path: &Path) -> Result<(Graph, bool)> {
+    let (text, what) = if path == Path::new("-") {
+        let mut text = String::new();
+        let limit = json::MAX_FILE_BYTES;
+        std::io::stdin().lock().take(limit + 1).read_to_string(&mut text).context("cannot read standard input")?;
+        ensure!(text.len() as u64 <= limit, "standard input is too large: expected at most {limit} bytes");
+        (text, "standard input".to_owned())
+    } else {
+        (json::read_text(path, json::MAX_FILE_BYTES)?, path.display().to_string())
+    };
+    if summary::is_summary(&text) {
+        return Ok((summary::parse(&text, &what)?, true));
+    }
+    Ok((json::parse(&text, &what)?, false))
+}
+
+/// What a user should know of a graph before trusting what is made of it.
+pub(crate) fn doubts(graph: &Graph, is_summary: bool) -> Vec<String> {
+    let mut doubts = Vec::new();
+    let unknown = graph.unknown_operators();
+    if !unknown.is_empty() {
+        let names = unknown.iter().take(8).copied().collect::<Vec<_>>().join(", ");
+        doubts.push(format!("operators without a rule count as keeping all they touch: {names}"));
+    }
+    if is_summary {
+        doubts.push("a layer summary shows no edges: sums, gates and concatenations may be missing".into());
+    }
+    doubts
 }
 
 /// What ingest needs to know beyond the files.
@@ -65,6 +114,7 @@ pub(crate) fn options(
         format: format(source.format.as_deref())?,
         gpu: gpu(arguments.gpu.as_deref(), catalogue)?,
         setup: setup(arguments)?,
+        keeps_contradictions: source.keep_contradictions,
         ..IngestOptions::default()
     })
 }

@@ -28,6 +28,8 @@ pub(super) struct Job {
     pub(super) fold: Option<u32>,
     /// Folder for state, checkpoint and predictions.
     pub(super) folder: PathBuf,
+    /// The checkpoint to start from, instead of fresh weights.
+    pub(super) start: Option<PathBuf>,
     /// Folder for TensorBoard events.
     pub(super) events: PathBuf,
 }
@@ -60,6 +62,7 @@ pub(super) fn run(arguments: &WorkerArguments) -> Result<()> {
         device: job.device.open()?,
         observer: &observer,
         folder: Some(job.folder.clone()),
+        start: job.start.clone(),
         events: Some(job.events.clone()),
     };
     let pick = |rows: &[usize]| -> Vec<&Sample> { rows.iter().filter_map(|&row| samples.get(row)).collect() };

@@ -18,6 +18,7 @@ pub(crate) struct Config {
     pub(crate) description: String,
     pub(crate) device: DeviceKind,
     pub(crate) data: Data,
+    pub(crate) pretraining: Option<Pretraining>,
     pub(crate) split: Split,
     pub(crate) estimators: Vec<NamedSettings>,
     pub(crate) baselines: bool,
@@ -37,9 +38,30 @@ pub(crate) struct NamedSettings {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Data {
     /// Files in any layout that ingest knows.
-    Files { paths: Vec<PathBuf>, format: Option<String>, gpu_file: Option<PathBuf> },
+    Files { paths: Vec<PathBuf>, format: Option<String>, gpu_file: Option<PathBuf>, keep_contradictions: bool },
     /// Synthetic workloads.
-    Generated { count: u64, seed: u64, families: Vec<Family>, gpus: Vec<String> },
+    Generated(GeneratedWorkloads),
+}
+
+/// Synthetic workloads with simulated labels.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct GeneratedWorkloads {
+    pub(crate) count: u64,
+    pub(crate) seed: u64,
+    pub(crate) families: Vec<Family>,
+    pub(crate) gpus: Vec<String>,
+    /// Draw from everything: all shapes, optimisers, precisions, kernels and batches.
+    pub(crate) varied: bool,
+}
+
+/// A stage before the fits: networks learn from simulated workloads first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Pretraining {
+    pub(crate) data: GeneratedWorkloads,
+    pub(crate) epochs: usize,
+    pub(crate) learning_rate: f64,
+    /// Simulated samples for each measured one in the later fits.
+    pub(crate) mix: f64,
 }
 
 /// How rows are divided.

@@ -1,11 +1,12 @@
 //! A config as it stands in its file.
 
 use anyhow::{Result, ensure};
+use plimsoll_graph::generator::GeneratorConfig;
 use plimsoll_graph::{Family, GpuCatalogue};
 use plimsoll_model::{DeviceKind, NetworkSettings, OutputSettings, Settings, TrainingSettings};
 use serde::Deserialize;
 
-use super::{Config, Data, Grouping, NamedSettings, Split, expand};
+use super::{Config, Data, GeneratedWorkloads, Grouping, NamedSettings, Pretraining, Split, expand};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,6 +19,8 @@ pub(super) struct RawConfig {
     #[serde(default)]
     device: DeviceKind,
     data: RawData,
+    /// A stage before the fits.
+    pretraining: Option<RawPretraining>,
     #[serde(default)]
     split: RawSplit,
     /// The first is the one that is exported.
@@ -32,6 +35,9 @@ struct RawData {
     files: Option<Vec<String>>,
     format: Option<String>,
     gpu_file: Option<String>,
+    /// Keep utilisation counters that contradict each other.
+    #[serde(default)]
+    keep_contradictions: bool,
     generate: Option<RawGenerate>,
 }
 
@@ -45,6 +51,9 @@ struct RawGenerate {
     families: Vec<Family>,
     #[serde(default = "default_gpus")]
     gpus: Vec<String>,
+    /// Draw from everything: all shapes, optimisers, precisions, kernels and batches.
+    #[serde(default)]
+    varied: bool,
 }
 
 fn all_families() -> Vec<Family> {
@@ -128,6 +137,7 @@ impl RawConfig {
             description: self.description,
             device: self.device,
             data: self.data.check()?,
+            pretraining: self.pretraining.map(RawPretraining::check).transpose()?,
             split: self.split.check()?,
             estimators,
             baselines: self.evaluation.baselines,
@@ -141,6 +151,55 @@ impl RawConfig {
     }
 }
 
+/// Simulated workloads that networks learn from before the measurements, and beside them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPretraining {
+    generate: RawGenerate,
+    #[serde(default = "RawPretraining::default_epochs")]
+    epochs: usize,
+    #[serde(default = "RawPretraining::default_learning_rate")]
+    learning_rate: f64,
+    /// Simulated samples for each measured one in the later fits.
+    #[serde(default)]
+    mix: f64,
+}
+
+impl RawPretraining {
+    const fn default_epochs() -> usize {
+        10
+    }
+
+    const fn default_learning_rate() -> f64 {
+        1e-3
+    }
+
+    fn check(self) -> Result<Pretraining> {
+        let Self { epochs, learning_rate, mix, .. } = self;
+        ensure!((1..=10_000).contains(&epochs), "pretraining.epochs: expected 1 to 10000, found {epochs}");
+        ensure!(
+            (1e-9..=10.0).contains(&learning_rate),
+            "pretraining.learning_rate: expected 1e-9 to 10, found {learning_rate}"
+        );
+        ensure!((0.0..=100.0).contains(&mix), "pretraining.mix: expected 0 to 100, found {mix}");
+        Ok(Pretraining { data: self.generate.check("pretraining.generate")?, epochs, learning_rate, mix })
+    }
+}
+
+impl RawGenerate {
+    fn check(self, key: &str) -> Result<GeneratedWorkloads> {
+        let count = self.count;
+        ensure!((1..=100_000_000).contains(&count), "{key}.count: expected 1 to 100000000, found {count}");
+        ensure!(!self.families.is_empty(), "{key}.families: expected at least one, found none");
+        ensure!(!self.gpus.is_empty(), "{key}.gpus: expected at least one, found none");
+        for gpu in self.gpus.iter().filter(|name| *name != GeneratorConfig::ALL_GPUS) {
+            GpuCatalogue::built_in().find(gpu)?;
+        }
+        let Self { seed, families, gpus, varied, .. } = self;
+        Ok(GeneratedWorkloads { count, seed, families, gpus, varied })
+    }
+}
+
 impl RawData {
     fn check(self) -> Result<Data> {
         match (self.files, self.generate) {
@@ -150,26 +209,10 @@ impl RawData {
                     paths: files.iter().map(|path| expand(path)).collect::<Result<_>>()?,
                     format: self.format,
                     gpu_file: self.gpu_file.as_deref().map(expand).transpose()?,
+                    keep_contradictions: self.keep_contradictions,
                 })
             }
-            (None, Some(generate)) => {
-                ensure!(
-                    (1..=100_000_000).contains(&generate.count),
-                    "data.generate.count: expected 1 to 100000000, found {}",
-                    generate.count
-                );
-                ensure!(!generate.families.is_empty(), "data.generate.families: expected at least one, found none");
-                ensure!(!generate.gpus.is_empty(), "data.generate.gpus: expected at least one, found none");
-                for gpu in &generate.gpus {
-                    GpuCatalogue::built_in().find(gpu)?;
-                }
-                Ok(Data::Generated {
-                    count: generate.count,
-                    seed: generate.seed,
-                    families: generate.families,
-                    gpus: generate.gpus,
-                })
-            }
+            (None, Some(generate)) => Ok(Data::Generated(generate.check("data.generate")?)),
             _ => anyhow::bail!("data: expected either `files` or `generate`"),
         }
     }

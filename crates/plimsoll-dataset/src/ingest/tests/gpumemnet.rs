@@ -90,6 +90,45 @@ fn counters_that_missed_a_run_are_not_recorded() {
 }
 
 #[test]
+fn counters_that_contradict_each_other_are_not_recorded() {
+    let folder = Folder::new();
+    let keeping = IngestOptions { keeps_contradictions: true, ..IngestOptions::default() };
+    // GPUTL in percent, then GRACT, SMACT, SMOCC and FP32A as ratios.
+    for (counters, contradict) in [
+        ("50,0.5,0.4,0.2,0.1", false),
+        // Everything within what averages over different samples may differ by.
+        ("50,0.36,0.4,0.2,0.1", false),
+        ("36,0.5,0.4,0.2,0.1", false),
+        ("50,0.5,0.61,0.2,0.1", false),
+        ("50,0.5,0.4,0.41,0.41", false),
+        ("0,0,0,0,0", false),
+        ("100,1,1,1,1", false),
+        // GPUTL and GRACT count the same thing.
+        ("50,0.34,0.3,0.2,0.1", true),
+        ("34,0.5,0.4,0.2,0.1", true),
+        ("0,0.5,0.4,0.2,0.1", true),
+        // A multiprocessor is active, but no kernel runs.
+        ("50,0.5,0.63,0.2,0.1", true),
+        // Warps are resident, or units busy, on no active multiprocessor.
+        ("50,0.5,0.4,0.43,0.1", true),
+        ("50,0.5,0.4,0.2,0.43", true),
+        // Of counters that were not all recorded nothing is said.
+        ("50,0.1,0.9,0.9,-1", false),
+        ("-1,0.1,0.9,0.9,0.9", false),
+    ] {
+        let row = MLP.replace("25.5,0.25,0.125,-1,0.0625", counters);
+        assert!(row.ends_with(counters));
+        let path = file(&folder, MLP_HEADER, &[&row]);
+        let (accepted, rejected, _) = read(&path).expect("readable");
+        assert_eq!((accepted.len(), rejected.len()), (1, 0), "the peak is as good as any: {counters}");
+        let (kept, _, _) = read_with(&path, &keeping).expect("readable");
+        assert!(kept[0].utilisation.iter().any(Option::is_some), "{counters}");
+        let expected = if contradict { [None; 6] } else { kept[0].utilisation };
+        assert_eq!(accepted[0].utilisation, expected, "{counters}");
+    }
+}
+
+#[test]
 fn runs_that_crashed_before_training_are_no_measurements() {
     let folder = Folder::new();
     // 101 x 50, 51 x 25, 26 x 1.

@@ -9,7 +9,7 @@ use plimsoll_model::DataDescription;
 use rayon::prelude::*;
 
 use crate::commands::{generate, source};
-use crate::config::{Config, Data};
+use crate::config::{Config, Data, GeneratedWorkloads};
 use crate::{interrupt, progress};
 
 /// Samples ready to be split.
@@ -23,38 +23,41 @@ impl Prepared {
     /// Reads or generates what the config names.
     pub(super) fn load(config: &Config) -> Result<Self> {
         match &config.data {
-            Data::Files { paths, format, gpu_file } => {
-                let loaded = load_files(paths, format.as_deref(), gpu_file.as_deref())?;
+            Data::Files { paths, format, gpu_file, keep_contradictions } => {
+                let loaded = load_files(paths, format.as_deref(), gpu_file.as_deref(), *keep_contradictions)?;
                 Ok(Self { samples: loaded.samples, rejected: loaded.rejected, hash: loaded.hash })
             }
-            Data::Generated { count, seed, families, gpus } => {
-                let generator = generate::generator(*count, *seed, families.clone(), gpus.clone())?;
-                let bar = progress::bar("generate", *count);
-                let samples: Vec<Sample> = (0..*count)
-                    .into_par_iter()
-                    .filter(|_| !interrupt::is_requested())
-                    .map(|index| {
-                        bar.inc(1);
-                        Sample::from_measurement(&generate::labelled(generator.generate(index)))
-                    })
-                    .collect();
-                bar.finish_and_clear();
-                if interrupt::is_requested() {
-                    bail!("interrupted before the first fit");
-                }
-                let hash = content_hash(&samples);
-                Ok(Self { samples, rejected: Vec::new(), hash })
-            }
+            Data::Generated(workloads) => Self::generate(workloads),
         }
     }
 
-    /// Keeps the samples for the workers.
-    pub(super) fn write_samples(&self, path: &Path) -> Result<()> {
+    /// Generates workloads and simulates them, on all cores.
+    pub(super) fn generate(workloads: &GeneratedWorkloads) -> Result<Self> {
+        let generator = generate::generator(workloads)?;
+        let bar = progress::bar("generate", workloads.count);
+        let samples: Vec<Sample> = (0..workloads.count)
+            .into_par_iter()
+            .filter(|_| !interrupt::is_requested())
+            .map(|index| {
+                bar.inc(1);
+                Sample::from_measurement(&generate::labelled(generator.generate(index)))
+            })
+            .collect();
+        bar.finish_and_clear();
+        if interrupt::is_requested() {
+            bail!("interrupted before the first fit");
+        }
+        let hash = content_hash(&samples);
+        Ok(Self { samples, rejected: Vec::new(), hash })
+    }
+
+    /// Keeps the samples for the workers, with others behind them.
+    pub(super) fn write_samples(&self, path: &Path, company: &[Sample]) -> Result<()> {
         if path.exists() {
             return Ok(());
         }
         let mut writer = SampleWriter::create(path)?;
-        self.samples.iter().try_for_each(|sample| writer.write(sample))?;
+        self.samples.iter().chain(company).try_for_each(|sample| writer.write(sample))?;
         writer.finish()?;
         Ok(())
     }
@@ -86,9 +89,14 @@ impl Prepared {
 }
 
 /// Reads files of any layout and tells a person what was left out.
-pub(super) fn load_files(paths: &[PathBuf], format: Option<&str>, gpu_file: Option<&Path>) -> Result<Loaded> {
+pub(super) fn load_files(
+    paths: &[PathBuf],
+    format: Option<&str>,
+    gpu_file: Option<&Path>,
+    keeps_contradictions: bool,
+) -> Result<Loaded> {
     let catalogue = source::catalogue(gpu_file)?;
-    let options = IngestOptions { format: source::format(format)?, ..IngestOptions::default() };
+    let options = IngestOptions { format: source::format(format)?, keeps_contradictions, ..IngestOptions::default() };
     let spinner = progress::spinner("read");
     let loaded = load_samples(paths, &options, &catalogue);
     spinner.finish_and_clear();

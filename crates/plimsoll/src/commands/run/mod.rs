@@ -2,6 +2,7 @@
 
 mod data;
 mod jobs;
+mod pretraining;
 mod record;
 
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use plimsoll_dataset::{Carve, Sample, Split, SplitKey};
 use plimsoll_evaluation::{Cost, Leaderboard, LeaderboardRow, Prediction, Scores, predict, published_predictions};
 use plimsoll_evaluation::{read_predictions, write_predictions, write_scores};
-use plimsoll_model::{Analytic, DeviceKind, Estimator, Fit, Learned};
+use plimsoll_model::{Analytic, DataDescription, DeviceKind, Estimator, Fit, Learned, Settings};
 
 pub(super) use record::RunRecord;
 
@@ -21,6 +22,7 @@ use crate::cli::RunArguments;
 use crate::config::{Config, NamedSettings};
 use crate::{interrupt, output};
 use data::Prepared;
+use pretraining::Stage;
 use record::{Part, SectionRecord};
 
 /// Everything a config describes.
@@ -49,6 +51,7 @@ struct Run {
     out: PathBuf,
     work: PathBuf,
     prepared: Prepared,
+    pretraining: Option<Stage>,
     record: RunRecord,
     splits: Vec<Split>,
     final_split: Split,
@@ -57,19 +60,28 @@ struct Run {
 impl Run {
     fn prepare(config: Config, config_path: &Path, out: &Path) -> Result<Self> {
         let prepared = Prepared::load(&config)?;
-        let run_id = run_id(&config, &prepared.hash);
+        let pretraining = Stage::load(&config)?;
+        let run_id = run_id(&config, &prepared.hash, pretraining.as_ref().map(Stage::hash));
         // Work of another config or other data does not fit this run; what it wrote is replaced when this one is done.
         let work = out.join("work").join(&run_id);
         std::fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
-        prepared.write_samples(&samples_path(&work))?;
+        let company = pretraining.as_ref().map_or(&[][..], |stage| stage.company(prepared.samples.len()));
+        prepared.write_samples(&samples_path(&work), company)?;
+        if let Some(stage) = &pretraining {
+            stage.write(&work)?;
+        }
         let keys: Vec<SplitKey> = prepared.samples.iter().map(SplitKey::from).collect();
         let (splits, final_split) = split(&config, &keys)?;
         let config_text = std::fs::read_to_string(config_path).unwrap_or_default();
         let record = RunRecord::new(run_id, &config, config_text, &prepared);
-        Ok(Self { config, out: out.into(), work, prepared, record, splits, final_split })
+        Ok(Self { config, out: out.into(), work, prepared, pretraining, record, splits, final_split })
     }
 
     fn execute(mut self, parallel: usize) -> Result<Vec<Scores>> {
+        if let Some(stage) = &self.pretraining {
+            let jobs = stage.jobs(&self.config, &self.work, &self.out.join("events"));
+            jobs::run_all(&jobs, &self.work, parallel)?;
+        }
         let jobs = self.jobs();
         jobs::run_all(&jobs, &self.work, parallel)?;
         let tested = self.tested(&jobs)?;
@@ -105,17 +117,22 @@ impl Run {
 
     fn job(&self, named: &NamedSettings, split: &Split, fold: Option<u32>) -> Job {
         let folder = self.job_folder(&named.name, fold);
+        // Samples that accompany the measured ones stand behind them in the file.
+        let measured = self.prepared.samples.len();
+        let company = self.pretraining.as_ref().map_or(0, |stage| stage.company(measured).len());
+        let training = split.training.iter().copied().chain(measured..measured + company).collect();
         Job {
             name: named.name.clone(),
             settings: named.settings.clone(),
             device: self.config.device,
             data: self.prepared.describe(&self.config, &split.training, fold),
             samples: samples_path(&self.work),
-            training: split.training.clone(),
+            training,
             validation: split.validation.clone(),
             test: split.test.clone(),
             fold,
             folder,
+            start: self.pretraining.as_ref().map(|_| pretraining::folder(&self.work, &named.name)),
             events: self.out.join("events").join(fit_name(&named.name, fold)),
         }
     }
@@ -132,7 +149,7 @@ impl Run {
             predictions.extend(read_predictions(&job.predictions())?);
         }
         if self.config.baselines {
-            for analytic in [Analytic::LivePeak, Analytic::TensorSum] {
+            for analytic in Analytic::ALL {
                 for (fold, split) in self.splits.iter().enumerate() {
                     let fitted = analytic.fit(&self.pick(&split.training), &[])?;
                     let fold = wants_folds.then_some(fold as u32);
@@ -163,12 +180,12 @@ impl Run {
     fn held_out(&mut self, finals: &[(String, Learned)]) -> Result<()> {
         let training = self.pick(&self.final_split.training);
         let baselines = if self.config.baselines {
-            [Analytic::LivePeak, Analytic::TensorSum].map(|analytic| analytic.fit(&training, &[])).into_iter().collect()
+            Analytic::ALL.map(|analytic| analytic.fit(&training, &[])).into_iter().collect()
         } else {
             Ok(Vec::new())
         }?;
         for path in self.config.held_out.clone() {
-            let loaded = data::load_files(std::slice::from_ref(&path), None, None)?;
+            let loaded = data::load_files(std::slice::from_ref(&path), None, None, false)?;
             let name = path.file_stem().map_or_else(|| "held-out".into(), |stem| stem.to_string_lossy().into_owned());
             let samples: Vec<&Sample> = loaded.samples.iter().collect();
             let mut predictions = Vec::new();
@@ -260,10 +277,11 @@ fn samples_path(work: &Path) -> PathBuf {
 }
 
 /// The same config on the same data is the same run.
-fn run_id(config: &Config, data_hash: &str) -> String {
+fn run_id(config: &Config, data_hash: &str, pretraining_hash: Option<&str>) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&serde_json::to_vec(config).unwrap_or_default());
     hasher.update(data_hash.as_bytes());
+    hasher.update(pretraining_hash.unwrap_or_default().as_bytes());
     hasher.finalize().to_hex()[..12].to_owned()
 }
 
@@ -284,19 +302,50 @@ fn split(config: &Config, keys: &[SplitKey]) -> Result<(Vec<Split>, Split)> {
 /// Fits one estimator of a config in this process.
 pub(super) fn fit_one(config: &Config, named: &NamedSettings, folder: &Path) -> Result<Learned> {
     let prepared = Prepared::load(config)?;
+    let stage = Stage::load(config)?;
     let keys: Vec<SplitKey> = prepared.samples.iter().map(SplitKey::from).collect();
     let split = Split::ratio(&keys, config.split.by.split_by(), config.split.validation, 0.0, config.split.seed)?;
     let pick = |rows: &[usize]| -> Vec<&Sample> { rows.iter().map(|&row| &prepared.samples[row]).collect() };
-    let bar = crate::progress::FitBar::new(&named.name);
-    let fit = plimsoll_model::LearnedFit {
+    let mut start = None;
+    if let Some(stage) = &stage {
+        let folder = pretraining::folder(folder, &named.name);
+        let rows: Vec<usize> = (0..stage.samples().len()).collect();
+        let data = stage.describe(config, &rows);
+        let samples: Vec<&Sample> = stage.samples().iter().collect();
+        let part = FitPart { settings: stage.settings(named), data, training: samples, validation: Vec::new() };
+        fit_part(config, &part, &folder, None, &format!("{} pretraining", named.name))?;
+        start = Some(folder);
+    }
+    let company = stage.as_ref().map_or(&[][..], |stage| stage.company(prepared.samples.len()));
+    let part = FitPart {
         settings: named.settings.clone(),
         data: prepared.describe(config, &split.training, None),
+        training: pick(&split.training).into_iter().chain(company).collect(),
+        validation: pick(&split.validation),
+    };
+    fit_part(config, &part, folder, start, &named.name)
+}
+
+/// What one fit in this process is made from.
+struct FitPart<'a> {
+    settings: Settings,
+    data: DataDescription,
+    training: Vec<&'a Sample>,
+    validation: Vec<&'a Sample>,
+}
+
+fn fit_part(config: &Config, part: &FitPart<'_>, folder: &Path, start: Option<PathBuf>, name: &str) -> Result<Learned> {
+    let bar = crate::progress::FitBar::new(name);
+    let fit = plimsoll_model::LearnedFit {
+        settings: part.settings.clone(),
+        data: part.data.clone(),
         device: DeviceKind::open(config.device)?,
         observer: &bar,
         folder: Some(folder.into()),
+        start,
         events: Some(folder.join("events")),
     };
-    let learned = fit.fit(&pick(&split.training), &pick(&split.validation))?;
+    let learned = fit.fit(&part.training, &part.validation)?;
     if interrupt::is_requested() {
         bail!("interrupted");
     }

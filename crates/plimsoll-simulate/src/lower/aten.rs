@@ -1,0 +1,27 @@
+//! Operators outside the graph format that models often use, by the names that `ATen` gives them.
+
+use super::rules::{Keep, Rule};
+
+/// What autograd keeps of an operator of a name; both inputs and output where nobody knows.
+pub(super) fn rule(name: &str) -> Rule {
+    match name.trim_end_matches('_') {
+        "neg" | "bernoulli" | "cumsum" | "fill" | "zero" | "tril" | "triu" | "im2col" | "col2im" | "pixel_shuffle"
+        | "pixel_unshuffle" => Rule::PLAIN,
+        "exp" | "rsqrt" | "sqrt" | "reciprocal" => Rule::OUTPUT,
+        "abs"
+        | "clamp"
+        | "clamp_min"
+        | "clamp_max"
+        | "cos"
+        | "erf"
+        | "log"
+        | "log1p"
+        | "sin"
+        | "square"
+        | "log_sigmoid_forward" => Rule::INPUT,
+        // The mask stands behind what is masked, a condition before what it chooses from.
+        "masked_fill" => Rule { others: Keep::Always, ..Rule::PLAIN },
+        "where" => Rule { input: Keep::Always, ..Rule::PLAIN },
+        _ => Rule { output: true, ..Rule::INPUTS },
+    }
+}

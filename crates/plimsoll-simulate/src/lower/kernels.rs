@@ -1,0 +1,140 @@
+//! Kernels that take more than their results: sorted look-ups, attention, recurrence.
+
+use plimsoll_graph::{AttentionKernel, RecurrentCell};
+
+use super::rules::{Rule, Scratch, Scratches, Site};
+
+/// Bytes of an index.
+const INDEX: u64 = 8;
+
+pub(super) fn embedding(site: Site<'_>, sparse: bool) -> Rule {
+    /// Indices that one segment of the sorted reduction sums.
+    const SEGMENT: u64 = 10;
+    /// Up to so many indices a simple kernel adds rows without sorting.
+    const UNSORTED: u64 = 3_072;
+    let indices = site.input;
+    let kept = Rule { needs_rows: true, weights_first: true, ..Rule::INPUT };
+    if sparse || indices <= UNSORTED {
+        return kept;
+    }
+    let table = site.node.weights.first().map(|&id| &site.workload.graph().weight(id).shape);
+    let rows = table.and_then(|shape| shape.dims().first()).map_or(0, |dim| dim.factor());
+    let columns = site.output / indices;
+    let segments = indices.min(rows);
+    let partial = indices / SEGMENT + segments;
+    Rule {
+        // Sorted indices and their order, from counted ones.
+        before: Scratches::of([
+            Scratch::Held(indices * INDEX),
+            Scratch::Held(indices * INDEX),
+            Scratch::Passing(indices * INDEX),
+        ]),
+        // Starts and number of segments, their parts and where these start, their number; partial sums in fp32.
+        after: Scratches::of([
+            Scratch::Held(indices * INDEX),
+            Scratch::Held(INDEX),
+            Scratch::Held(segments * INDEX),
+            Scratch::Held(segments * INDEX),
+            Scratch::Held(INDEX),
+            Scratch::Held(partial * INDEX),
+            Scratch::Held(partial.saturating_mul(columns).saturating_mul(4)),
+        ]),
+        ..kept
+    }
+}
+
+pub(super) fn attention(site: Site<'_>, heads: u64, kernel: AttentionKernel, dropout: f64) -> Rule {
+    let tokens = |input: usize| {
+        site.node.inputs.get(input).map_or(1, |&id| {
+            let dims = site.workload.graph().tensor(id).shape.dims();
+            // (batch, tokens, width) or (batch, heads, tokens, width): tokens stand second to last.
+            dims.len().checked_sub(2).map_or(1, |axis| dims[axis].factor())
+        })
+    };
+    let (query_tokens, key_tokens) = (tokens(0), tokens(1));
+    let sequences = site.samples().saturating_mul(heads);
+    let result = site.output.saturating_mul(site.width);
+    match kernel {
+        AttentionKernel::Fused => {
+            let width = site.output / sequences.saturating_mul(query_tokens).max(1);
+            let heads = Heads { sequences, tokens: query_tokens, width };
+            if is_flash(site, width) { flash(heads) } else { efficient(site, heads) }
+        }
+        // The softmax; with dropout its mask and the dropped weights too; scaled copies of query and key.
+        AttentionKernel::Eager => {
+            let scores = sequences.saturating_mul(query_tokens).saturating_mul(key_tokens);
+            let one = scores.saturating_mul(site.width);
+            let dropped = if dropout > 0.0 { one.saturating_add(scores) } else { 0 };
+            Rule {
+                forward_temporary: one,
+                before: Scratches::of([Scratch::Held(one), Scratch::Held(one)]),
+                extra: [one, dropped.saturating_add(result), 0],
+                ..Rule::INPUTS
+            }
+        }
+    }
+}
+
+/// Rows of a fused attention.
+#[derive(Clone, Copy)]
+struct Heads {
+    /// Sequences of all heads.
+    sequences: u64,
+    /// Tokens of one.
+    tokens: u64,
+    /// Numbers of a token in one head.
+    width: u64,
+}
+
+/// PyTorch prefers `FlashAttention` where there is one: Ampere and later, half-wide numbers, no mask, heads up to 256.
+fn is_flash(site: Site<'_>, width: u64) -> bool {
+    let has_mask = site.node.inputs.len() > 3;
+    site.workload.gpu().compute_capability >= 8.0 && site.width == 2 && !has_mask && width <= 256
+}
+
+/// `FlashAttention` keeps the same, and sums the query's gradient in fp32, rows and columns padded.
+fn flash(heads: Heads) -> Rule {
+    let rows = heads.sequences.saturating_mul(heads.tokens).saturating_mul(4);
+    let padded = heads.sequences.saturating_mul(heads.tokens.next_multiple_of(128)).saturating_mul(4);
+    let sums = padded.saturating_mul(heads.width.next_multiple_of(32));
+    Rule {
+        output: true,
+        needs_rows: true,
+        after: Scratches::of([Scratch::Held(padded), Scratch::Held(sums)]),
+        ..Rule::INPUTS.and(rows)
+    }
+}
+
+/// PyTorch's memory-efficient kernel: query, key, value and output are kept, and the logarithm of each row's sum.
+fn efficient(site: Site<'_>, heads: Heads) -> Rule {
+    let rows = heads.sequences.saturating_mul(heads.tokens).saturating_mul(4);
+    let padded = heads.sequences.saturating_mul(heads.tokens.next_multiple_of(32)).saturating_mul(4);
+    // The query's gradient is summed over blocks of keys, in fp32 tiles of 64 columns that carry a lock each.
+    let block = if heads.width <= 64 { 64 } else { 128 };
+    let tiles = heads.tokens.div_ceil(block).saturating_mul(heads.width.div_ceil(64));
+    let sums = heads.sequences.saturating_mul(tiles).saturating_mul((block * 64 + 4) * 4);
+    Rule {
+        output: true,
+        needs_rows: true,
+        // Output times gradient, summed to a number a row, and these in another order.
+        after: Scratches::of([
+            Scratch::Passing(site.output.saturating_mul(4)),
+            Scratch::Passing(rows),
+            Scratch::Held(rows),
+            Scratch::Held(sums),
+        ]),
+        ..Rule::INPUTS.and(padded)
+    }
+}
+
+pub(super) fn recurrent(site: Site<'_>, cell: RecurrentCell, layers: u64, bidirectional: bool) -> Rule {
+    let gates = match cell {
+        RecurrentCell::Rnn => 1,
+        RecurrentCell::Gru => 4,
+        RecurrentCell::Lstm => 6,
+    };
+    let directions = 1 + u64::from(bidirectional);
+    let reserve = site.width * gates * site.output.saturating_mul(layers) / directions;
+    // The backward pass works on a copy of the reserve.
+    Rule { output: true, before: Scratches::of([Scratch::Held(reserve)]), ..Rule::INPUT }.and(reserve)
+}

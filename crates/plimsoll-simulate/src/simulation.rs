@@ -1,0 +1,55 @@
+//! Everything the simulator has to say of a workload.
+
+use plimsoll_graph::Workload;
+
+use crate::context::context_mib;
+use crate::lower::lower;
+use crate::memory::StepMemory;
+use crate::replay::{Replay, replay};
+use crate::trace::StepTrace;
+
+/// A training job, simulated.
+#[derive(Debug, Clone)]
+pub struct Simulation {
+    /// The events of a step.
+    pub trace: StepTrace,
+    /// What they hold, added up without an allocator.
+    pub memory: StepMemory,
+    /// What the allocator makes of them. On a job that runs out of memory the figures are those of an endless GPU.
+    pub replay: Replay,
+    /// Bytes that the allocator was held to for these figures; none where it never came near its GPU's end.
+    pub capacity_bytes: Option<u64>,
+    /// Nominal memory of context and libraries, MiB.
+    pub context_mib: u64,
+}
+
+impl Simulation {
+    /// Simulates a workload on its own GPU. Linear in the graph.
+    pub fn of(workload: &Workload) -> Self {
+        let trace = lower(workload);
+        let memory = StepMemory::from_trace(workload, &trace);
+        let context_mib = context_mib(workload);
+        let capacity = workload.gpu().memory_mib.saturating_sub(context_mib) << 20;
+        let mut endless = replay(workload, &trace, None);
+        let mut capacity_bytes = None;
+        if endless.reserved_bytes > capacity {
+            // Close to the limit the allocator gives back its cache and kernels make do with smaller workspaces.
+            let limited = replay(workload, &trace, Some(capacity));
+            match limited.out_of_memory {
+                None => (endless, capacity_bytes) = (limited, Some(capacity)),
+                out_of_memory => endless.out_of_memory = out_of_memory,
+            }
+        }
+        Self { trace, memory, replay: endless, capacity_bytes, context_mib }
+    }
+
+    /// Peak memory as a GPU would show it, MiB: what the allocator holds, with context and libraries.
+    pub fn peak_mib(&self) -> f64 {
+        self.replay.reserved_bytes as f64 / f64::from(1 << 20) + self.context_mib as f64
+    }
+
+    /// Whether the job runs to its end on its GPU.
+    pub const fn fits(&self) -> bool {
+        self.replay.out_of_memory.is_none()
+    }
+}
