@@ -47,6 +47,8 @@ class Network(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.input = nn.Linear(width + widths["summary"] + widths["gpu"], hidden)
         self.blocks = nn.Sequential(*[Residual(hidden) for _ in range(settings["blocks"])])
+        self.utilisation_input = nn.Linear(width + widths["summary"] + widths["gpu"], hidden)
+        self.utilisation_blocks = nn.Sequential(*[Residual(hidden) for _ in range(settings["blocks"])])
         joined = hidden + widths["gpu"]
         self.memory = nn.Sequential(nn.Linear(joined, hidden), nn.GELU(), nn.Linear(hidden, 3))
         self.utilisation = nn.Sequential(nn.Linear(joined, hidden), nn.GELU(), nn.Linear(hidden, 6))
@@ -55,12 +57,13 @@ class Network(nn.Module):
         x = self.token(batch["tokens"]) + self.numbers(batch["layers"])
         x = self.encoder(x, src_key_padding_mask=batch["padding"])
         mean = self.norm((x * batch["share"]).sum(1))
-        x = self.blocks(F.gelu(self.input(torch.cat([mean, batch["summary"], batch["gpu"]], 1))))
-        joined = torch.cat([x, batch["gpu"]], 1)
+        x = torch.cat([mean, batch["summary"], batch["gpu"]], 1)
+        joined = torch.cat([self.blocks(F.gelu(self.input(x))), batch["gpu"]], 1)
+        utilisation = torch.cat([self.utilisation_blocks(F.gelu(self.utilisation_input(x))), batch["gpu"]], 1)
         ranges = torch.tensor([1.2, 3.0, 4.0])
         bounded = ranges * torch.tanh(self.memory(joined) / ranges)
         log_memory = torch.log(batch["live"] * bounded[:, :1].exp() + 1024 * bounded[:, 1:2].exp())[:, 0]
-        return log_memory, bounded[:, 2] - 4, self.utilisation(joined)
+        return log_memory, bounded[:, 2] - 4, self.utilisation(utilisation)
 
 
 def make_batch(rows: int, layers: int, widths: dict) -> dict:

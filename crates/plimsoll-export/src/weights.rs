@@ -70,13 +70,19 @@ pub(crate) struct Reader {
 pub(crate) struct Weights {
     pub(crate) reader: Option<Reader>,
     pub(crate) trunk: Stack,
+    pub(crate) utilisation_trunk: Stack,
     pub(crate) heads: HeadWeights,
 }
 
 impl Weights {
     pub(crate) fn of(network: &Network) -> Self {
         match network {
-            Network::Mlp(network) => Self { reader: None, trunk: stack(&network.trunk), heads: heads(&network.heads) },
+            Network::Mlp(network) => Self {
+                reader: None,
+                trunk: stack(&network.trunk),
+                utilisation_trunk: stack(&network.utilisation_trunk),
+                heads: heads(&network.heads),
+            },
             Network::Transformer(network) => {
                 let reader = Reader {
                     tokens: weight(&network.token.weight),
@@ -86,7 +92,12 @@ impl Weights {
                     layers: network.encoder.layers.iter().map(encoder_layer).collect(),
                     norm: norm(&network.norm),
                 };
-                Self { reader: Some(reader), trunk: stack(&network.trunk), heads: heads(&network.heads) }
+                Self {
+                    reader: Some(reader),
+                    trunk: stack(&network.trunk),
+                    utilisation_trunk: stack(&network.utilisation_trunk),
+                    heads: heads(&network.heads),
+                }
             }
         }
     }

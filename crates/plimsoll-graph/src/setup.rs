@@ -223,6 +223,15 @@ impl TrainingSetup {
                 found: size.to_string(),
             });
         }
+        if let Some(last) = self.last_batch
+            && last > self.batch_size
+        {
+            return Err(GraphError::OutOfRange {
+                what: "last batch".into(),
+                expected: format!("at most the batch of {}", self.batch_size),
+                found: last.to_string(),
+            });
+        }
         let (startup, last) = (self.startup_batch.unwrap_or(1), self.last_batch.unwrap_or(1));
         for (what, value) in [
             ("batch size", self.batch_size),

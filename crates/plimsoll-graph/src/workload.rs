@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{GraphError, Result};
+use crate::error::{GraphError, Result, nearest};
 use crate::gpu::Gpu;
 use crate::graph::{Graph, Node, TensorId, Weight, WeightKind};
 use crate::op::Op;
@@ -29,6 +29,7 @@ impl Workload {
     pub fn new(graph: impl Into<Arc<Graph>>, setup: TrainingSetup, gpu: Gpu) -> Result<Self> {
         let graph = graph.into();
         setup.check()?;
+        check_trainable(&graph, &setup)?;
         let batch = [setup.startup_batch, setup.last_batch].into_iter().flatten().fold(setup.batch_size, u64::max);
         let mut total = 0_u64;
         let mut add = |bytes: Option<u64>, what: &dyn Fn() -> (String, String)| {
@@ -77,12 +78,13 @@ impl Workload {
         Self { graph: Arc::clone(&self.graph), setup: self.setup.clone(), gpu }
     }
 
-    /// The same job at another batch.
+    /// One step of the same job at another batch, without what comes before and after it.
     ///
     /// # Errors
     /// As [`Workload::new`].
     pub fn at_batch(&self, batch_size: u64) -> Result<Self> {
-        Self::new(Arc::clone(&self.graph), TrainingSetup { batch_size, ..self.setup.clone() }, self.gpu.clone())
+        let setup = TrainingSetup { batch_size, last_batch: None, startup_batch: None, ..self.setup.clone() };
+        Self::new(Arc::clone(&self.graph), setup, self.gpu.clone())
     }
 
     /// Elements of a tensor at this workload's batch.
@@ -94,6 +96,20 @@ impl Workload {
     /// Whether a weight is updated: the graph and the setup must both say so.
     pub fn trains(&self, weight: &Weight) -> bool {
         weight.kind == WeightKind::Parameter && self.setup.trains(&weight.name)
+    }
+}
+
+/// Every prefix of the setup must name some parameter: a typo would freeze the whole network.
+fn check_trainable(graph: &Graph, setup: &TrainingSetup) -> Result<()> {
+    let names =
+        || graph.weights().iter().filter(|weight| weight.kind == WeightKind::Parameter).map(|weight| &weight.name);
+    match setup.trainable.iter().find(|prefix| !names().any(|name| name.starts_with(prefix.as_str()))) {
+        Some(prefix) => Err(GraphError::Unknown {
+            what: "prefix of trained parameters",
+            name: prefix.clone(),
+            nearest: nearest(prefix, names().map(String::as_str)),
+        }),
+        None => Ok(()),
     }
 }
 

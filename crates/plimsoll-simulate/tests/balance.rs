@@ -2,8 +2,8 @@
 
 use plimsoll_graph::generator::{Generator, GeneratorConfig};
 use plimsoll_graph::{
-    Activation, DType, Family, GpuCatalogue, GraphBuilder, Loss, Op, Optimizer, Precision, Shape, TrainingSetup,
-    Workload,
+    Activation, DType, Family, GpuCatalogue, Graph, GraphBuilder, Loss, Op, Optimizer, Precision, Shape, TrainingSetup,
+    WeightKind, Workload,
 };
 use plimsoll_simulate::{BufferId, Event, StepTrace, lower, lower_forward};
 use proptest::prelude::*;
@@ -61,20 +61,27 @@ fn imbalance(trace: &StepTrace, workload: &Workload) -> Option<String> {
     (phases > 1).then(|| "more than one backward pass".into())
 }
 
-fn setup(rng: (u8, u8, u8, bool, u64)) -> TrainingSetup {
+fn setup(graph: &Graph, rng: (u8, u8, u8, bool, u64)) -> TrainingSetup {
     let (precision, loss, trainable, checkpointing, batch) = rng;
     let mut setup = TrainingSetup::new(batch);
     setup.optimizer = Optimizer::Adam;
     setup.precision = Precision::ALL[usize::from(precision) % Precision::ALL.len()];
     setup.loss = [Loss::CrossEntropy, Loss::MeanSquaredError, Loss::Own][usize::from(loss) % 3];
     setup.activation_checkpointing = checkpointing;
-    // Names of layers near the input and near the output, and of none at all.
-    setup.trainable = match trainable % 4 {
-        0 => vec!["embedding".into(), "stem".into(), "layers.0".into()],
-        1 => vec!["fc".into(), "head".into()],
-        2 => vec!["nothing".into()],
-        _ => Vec::new(),
+    // The first and the last parameter alone, those of layers in between, or all.
+    let parameters: Vec<&String> = graph
+        .weights()
+        .iter()
+        .filter(|weight| weight.kind == WeightKind::Parameter)
+        .map(|weight| &weight.name)
+        .collect();
+    let picked = match trainable % 4 {
+        0 => parameters.first(),
+        1 => parameters.last(),
+        2 => parameters.get(parameters.len() / 2),
+        _ => None,
     };
+    setup.trainable = picked.map(|name| (*name).clone()).into_iter().collect();
     setup
 }
 
@@ -90,7 +97,8 @@ proptest! {
         let generated = generator.generate(index).workload;
         prop_assert_eq!(imbalance(&lower(&generated), &generated), None);
         let (graph, gpu) = (generated.graph().clone(), generated.gpu().clone());
-        let workload = Workload::new(graph, setup(choices), gpu).expect("smaller than what was generated");
+        let setup = setup(&graph, choices);
+        let workload = Workload::new(graph, setup, gpu).expect("smaller than what was generated");
         prop_assert_eq!(imbalance(&lower(&workload), &workload), None);
         prop_assert_eq!(imbalance(&lower_forward(&workload), &workload), None);
     }
@@ -107,7 +115,7 @@ fn captured_graphs_balance_in_every_setup() {
         let graph = plimsoll_graph::json::parse(&golden["graph"].to_string(), "golden").expect("a graph");
         for number in 0..40_u8 {
             let choices = (number, number / 5, number / 7, number % 2 == 0, 1 + u64::from(number));
-            let workload = Workload::new(graph.clone(), setup(choices), gpu.clone()).expect("a workload");
+            let workload = Workload::new(graph.clone(), setup(&graph, choices), gpu.clone()).expect("a workload");
             for trace in [lower(&workload), lower_forward(&workload)] {
                 assert_eq!(imbalance(&trace, &workload), None, "{} {:?}", path.display(), workload.setup());
             }

@@ -38,7 +38,7 @@ pub(crate) enum Command {
     ///
     /// Prints how many rows were accepted and rejected; `--rejects` keeps the rejected ones with their reasons.
     Ingest(IngestArguments),
-    /// Make synthetic workloads, labelled by a formula and marked as simulated.
+    /// Make synthetic workloads, labelled by the simulator and marked as simulated.
     Generate(GenerateArguments),
     /// Turn measurements into features.
     Featurize(FeaturizeArguments),

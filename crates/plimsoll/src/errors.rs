@@ -43,6 +43,9 @@ fn hint(error: &anyhow::Error) -> Option<String> {
                     Some("`plimsoll gpus` lists the catalogue; `--gpu-file` adds your own".into())
                 }
                 GraphError::TooLarge { .. } => Some("graph files hold shapes only: weights do not belong there".into()),
+                GraphError::Malformed { expected, .. } if expected.contains("[[gpu]]") => {
+                    Some("`plimsoll gpus --template` prints an entry".into())
+                }
                 GraphError::Malformed { .. } => Some("docs/graph-format.md describes the format".into()),
                 _ => None,
             };

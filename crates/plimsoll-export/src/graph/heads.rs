@@ -13,17 +13,19 @@ use crate::weights::HeadWeights;
 /// Both heads; the outputs in the order of [`crate::interface::outputs`].
 ///
 /// # Shapes
-/// `trunk` is `[batch, hidden]`, `gpu` is `[batch, g]`, scaled; `simulated` is `[batch, 2]`, raw.
+/// `trunks` are `[batch, hidden]` each, `gpu` is `[batch, g]`, scaled; `simulated` is `[batch, 2]`, raw.
 pub(super) fn heads(
     writer: &mut Writer,
     weights: &HeadWeights,
     output: &OutputSettings,
     is_fitted: [bool; 6],
-    trunk: &Value,
+    trunks: [&Value; 2],
     gpu: &Value,
     simulated: &Value,
 ) -> Result<Vec<Value>> {
-    let joined = writer.builder().node("Concat", "heads.joined", &[trunk, gpu], vec![Attribute::Int("axis", 1)]);
+    let axis = || vec![Attribute::Int("axis", 1)];
+    let joined = writer.builder().node("Concat", "heads.memory.joined", &[trunks[0], gpu], axis());
+    let utilisation = writer.builder().node("Concat", "heads.utilisation.joined", &[trunks[1], gpu], axis());
     let (first, second) = &weights.memory;
     let memory = writer.pair("heads.memory", &joined, (first, second))?;
     let mut outputs = match *output {
@@ -31,7 +33,7 @@ pub(super) fn heads(
         OutputSettings::Bins { width_mib, .. } => bins(writer, &memory, width_mib),
     };
     let (first, second) = &weights.utilisation;
-    let logits = writer.pair("heads.utilisation", &joined, (first, second))?;
+    let logits = writer.pair("heads.utilisation", &utilisation, (first, second))?;
     let ratios = writer.plain("Sigmoid", "heads.utilisation.ratios", &[&logits]);
     // What was never recorded was never learned: its column is 0 instead of an untrained number.
     let fitted = is_fitted.map(|fitted| f32::from(u8::from(fitted)));

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! tokens, layers, mask ─ scale ─ encoder ─ mean over real layers ─ norm ┐
-//! summary ─ scale ──────────────────────────────────────────────────────┼ trunk ┐
-//! gpu ───── scale ────────────────────────────────────────────────┬─────┘       ├─ heads
-//!                                                                  └────────────┤
-//! simulated_mib ───────────────────────────────────────────────────────────────┘
+//! summary ─ scale ──────────────────────────────────────────────────────┼ trunks ┐
+//! gpu ───── scale ────────────────────────────────────────────────┬─────┘        ├─ heads
+//!                                                                  └─────────────┤
+//! simulated_mib ────────────────────────────────────────────────────────────────┘
 //! ```
 
 mod blocks;
@@ -80,6 +80,15 @@ fn network(writer: &mut Writer, weights: &Weights, description: &Description, in
     let joined: Vec<&Value> = joined.iter().collect();
     let joined = writer.builder().node("Concat", "trunk.joined", &joined, vec![Attribute::Int("axis", 1)]);
     let trunk = writer.stack("trunk", &joined, &weights.trunk)?;
+    let utilisation = writer.stack("utilisation_trunk", &joined, &weights.utilisation_trunk)?;
     let is_fitted = description.utilisation_rows.map(|rows| rows > 0);
-    heads::heads(writer, &weights.heads, &description.settings.output, is_fitted, &trunk, &gpu, &inputs.simulated)
+    heads::heads(
+        writer,
+        &weights.heads,
+        &description.settings.output,
+        is_fitted,
+        [&trunk, &utilisation],
+        &gpu,
+        &inputs.simulated,
+    )
 }

@@ -79,18 +79,19 @@ impl Heads {
     /// Runs both heads.
     ///
     /// # Shapes
-    /// `trunk` is `[b, hidden]`, `gpu` is `[b, g]`, `simulated_mib` is `[b, 2]`: reserved, context.
-    pub fn forward(&self, trunk: Tensor<2>, gpu: Tensor<2>, simulated_mib: Tensor<2>) -> Outputs {
-        let joined = Tensor::cat(vec![trunk, gpu], 1);
-        let hidden = self.gelu.forward(self.utilisation_hidden.forward(joined.clone()));
+    /// `trunks` are `[b, hidden]` each, for memory and for utilisation; `gpu` is `[b, g]`, `simulated_mib` is `[b, 2]`:
+    /// reserved, context.
+    pub fn forward(&self, trunks: [Tensor<2>; 2], gpu: &Tensor<2>, simulated_mib: &Tensor<2>) -> Outputs {
+        let [memory, utilisation] = trunks.map(|trunk| Tensor::cat(vec![trunk, gpu.clone()], 1));
+        let hidden = self.gelu.forward(self.utilisation_hidden.forward(utilisation));
         let utilisation_logits = self.utilisation_output.forward(hidden);
-        let memory = self.memory.output.forward(self.gelu.forward(self.memory.hidden.forward(joined)));
+        let memory = self.memory.output.forward(self.gelu.forward(self.memory.hidden.forward(memory)));
         if self.memory.is_classifier {
             return Outputs { log_memory: None, log_scale: None, bin_logits: Some(memory), utilisation_logits };
         }
         let bounded = |index: usize, range: f64| (memory.clone().narrow(1, index, 1) / range).tanh() * range;
         let reserved = simulated_mib.clone().narrow(1, 0, 1) * bounded(0, RESERVED_RANGE).exp();
-        let context = simulated_mib.narrow(1, 1, 1) * bounded(1, CONTEXT_RANGE).exp();
+        let context = simulated_mib.clone().narrow(1, 1, 1) * bounded(1, CONTEXT_RANGE).exp();
         Outputs {
             log_memory: Some((reserved + context).log().squeeze_dim(1)),
             log_scale: Some((bounded(2, LOG_SCALE_RANGE) + LOG_SCALE_CENTRE).squeeze_dim(1)),

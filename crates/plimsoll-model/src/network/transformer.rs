@@ -20,8 +20,10 @@ pub struct TransformerNetwork {
     pub encoder: TransformerEncoder,
     /// Normalises the mean over layers.
     pub norm: LayerNorm,
-    /// Joins mean, summary and GPU.
+    /// Joins mean, summary and GPU under the memory head.
     pub trunk: Dense,
+    /// The same under the utilisation head: what serves one target would bend the other.
+    pub utilisation_trunk: Dense,
     /// The heads.
     pub heads: Heads,
 }
@@ -32,6 +34,7 @@ impl TransformerNetwork {
         else {
             unreachable!("the caller matched the kind");
         };
+        let trunk = || Dense::new(width + widths.summary + widths.gpu, hidden, blocks, dropout, device);
         Self {
             token: EmbeddingConfig::new(widths.tokens, width).init(device),
             numbers: LinearConfig::new(widths.layer, width).init(device),
@@ -40,7 +43,8 @@ impl TransformerNetwork {
                 .with_norm_first(true)
                 .init(device),
             norm: LayerNormConfig::new(width).init(device),
-            trunk: Dense::new(width + widths.summary + widths.gpu, hidden, blocks, dropout, device),
+            trunk: trunk(),
+            utilisation_trunk: trunk(),
             heads: Heads::new(hidden, widths.gpu, output, device),
         }
     }
@@ -52,7 +56,8 @@ impl TransformerNetwork {
         // Padding takes no part in the mean: its share is exactly zero.
         let mean = (x * sequence.share.clone()).sum_dim(1).squeeze_dim(1);
         let mean = self.norm.forward(mean);
-        let trunk = self.trunk.forward(Tensor::cat(vec![mean, batch.summary.clone(), batch.gpu.clone()], 1));
-        self.heads.forward(trunk, batch.gpu.clone(), batch.simulated_mib.clone())
+        let x = Tensor::cat(vec![mean, batch.summary.clone(), batch.gpu.clone()], 1);
+        let trunks = [self.trunk.forward(x.clone()), self.utilisation_trunk.forward(x)];
+        self.heads.forward(trunks, &batch.gpu, &batch.simulated_mib)
     }
 }

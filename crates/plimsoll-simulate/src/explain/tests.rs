@@ -123,7 +123,7 @@ proptest! {
             cudnn_benchmark: benchmark,
             expandable_segments: expandable,
             max_split_size_mib: splits.then_some(64),
-            last_batch: last,
+            last_batch: last.map(|last| last.min(generated.setup().batch_size)),
             startup_batch: startup,
             ..generated.setup().clone()
         };

@@ -1,7 +1,7 @@
 //! Memory that libraries take for kernels: cuBLAS for a handle, cuDNN for a convolution.
 //!
 //! cuDNN's heuristics choose among plans, and a plan's workspace nearly always is one of a few closed forms of the
-//! convolution's tensors ([`FORMS`]). Which one, a small network tells from the [`features`] of the convolution, the
+//! convolution's tensors ([`FORMS`]). Which one, a small network tells from the [`features()`] of the convolution, the
 //! GPU's class, the element type and the generation of cuDNN. It is fitted to answers of cuDNN itself, which gives them
 //! without a GPU: `docs/workspaces.md`.
 

@@ -171,7 +171,7 @@ impl Answer {
 fn warnings(workload: &Workload, learned: &Learned, sample: &Sample, is_summary: bool) -> Vec<String> {
     let data = &learned.description().data;
     let (graph, gpu) = (workload.graph(), workload.gpu());
-    let mut warnings = source::doubts(graph, is_summary);
+    let mut warnings = source::doubts(workload, is_summary);
     if !data.gpus.contains(&gpu.name) {
         warnings.push(format!(
             "{} is not among the GPUs that the estimator was fitted to ({})",

@@ -91,8 +91,19 @@ fn read(path: &Path) -> Result<(Graph, bool)> {
 }
 
 /// What a user should know of a graph before trusting what is made of it.
-pub(crate) fn doubts(graph: &Graph, is_summary: bool) -> Vec<String> {
+pub(crate) fn doubts(workload: &Workload, is_summary: bool) -> Vec<String> {
+    let (graph, gpu) = (workload.graph(), workload.gpu());
     let mut doubts = Vec::new();
+    if gpu.vendor != "nvidia" {
+        doubts.push(format!(
+            "{} is not from NVIDIA: context, allocator and workspaces are those of CUDA all the same",
+            gpu.name
+        ));
+    }
+    let is_bf16 = matches!(workload.setup().precision, Precision::AmpBf16 | Precision::Bf16);
+    if is_bf16 && gpu.vendor == "nvidia" && gpu.compute_capability < 8.0 {
+        doubts.push(format!("{} computes bf16 in software only", gpu.name));
+    }
     let unknown = graph.unknown_operators();
     if !unknown.is_empty() {
         let names = unknown.iter().take(8).copied().collect::<Vec<_>>().join(", ");

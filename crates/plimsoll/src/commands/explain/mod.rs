@@ -20,7 +20,7 @@ pub(super) fn run(arguments: &ExplainArguments) -> Result<()> {
     let answer = Answer {
         file: arguments.file.display().to_string(),
         explanation: Explanation::of(&workload),
-        warnings: source::doubts(workload.graph(), is_summary),
+        warnings: source::doubts(&workload, is_summary),
         workload,
         top: arguments.top as usize,
     };

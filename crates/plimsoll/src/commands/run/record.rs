@@ -70,7 +70,7 @@ impl Part {
             rejected: reasons,
             censored: samples.iter().filter(|sample| sample.outcome.is_censored()).count(),
             text: if simulated {
-                "Synthetic workloads. Their labels are simulated, not measured: the plain sum of tensors.".into()
+                "Synthetic workloads. Their labels are simulated, not measured: the replay of a training step and a roofline.".into()
             } else {
                 String::new()
             },
