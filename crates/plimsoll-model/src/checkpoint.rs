@@ -20,8 +20,8 @@ use crate::events::Epoch;
 use crate::network::{Network, Widths};
 use crate::settings::Settings;
 
-/// The format's version.
-const VERSION: u32 = 1;
+/// The format's version: raised when settings no longer describe the same network.
+const VERSION: u32 = 2;
 /// Name of the description inside a checkpoint folder.
 const DESCRIPTION: &str = "checkpoint.json";
 /// Name of the weights inside a checkpoint folder.

@@ -149,6 +149,10 @@ impl Run {
             predictions.extend(read_predictions(&job.predictions())?);
         }
         if self.config.baselines {
+            for (fold, split) in self.splits.iter().enumerate() {
+                let fold = wants_folds.then_some(fold as u32);
+                predictions.extend(predict(&Analytic::Simulated, fold, &self.pick(&split.test)));
+            }
             for analytic in Analytic::ALL {
                 for (fold, split) in self.splits.iter().enumerate() {
                     let fitted = analytic.fit(&self.pick(&split.training), &[])?;
@@ -191,6 +195,9 @@ impl Run {
             let mut predictions = Vec::new();
             for (estimator, learned) in finals {
                 predictions.extend(named(predict(learned, None, &samples), estimator));
+            }
+            if self.config.baselines {
+                predictions.extend(predict(&Analytic::Simulated, None, &samples));
             }
             for baseline in &baselines {
                 predictions.extend(predict(baseline, None, &samples));
