@@ -21,6 +21,7 @@ mod sample;
 mod scaler;
 mod split;
 mod target;
+mod target_path;
 mod workspaces;
 
 pub use bins::Bins;
@@ -34,4 +35,5 @@ pub use sample::Sample;
 pub use scaler::{Scaler, ScalerFit, Standardization};
 pub use split::{Carve, Split, SplitBy, SplitKey};
 pub use target::{Target, UTILISATION};
+pub use target_path::output_path;
 pub use workspaces::{WorkspaceRow, WorkspaceTable, read_workspaces};

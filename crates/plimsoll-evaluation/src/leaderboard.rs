@@ -1,5 +1,6 @@
 //! The scores of many runs in one CSV file.
 
+mod bytes;
 mod ranking;
 mod row;
 
@@ -25,22 +26,23 @@ impl Leaderboard {
     ///
     /// # Errors
     ///
-    /// Other columns than this version writes, and any line that cannot be read: a leaderboard is never read in part.
+    /// What is not a regular file or is larger than a leaderboard can be, other columns than this version writes, and
+    /// any line that cannot be read: a leaderboard is never read in part.
     pub fn read(path: &Path) -> Result<Self> {
-        let file = match File::open(path) {
-            Ok(file) => file,
+        let bytes = match bytes::read(path) {
+            Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(source) => return Err(EvaluationError::File { action: "read", path: path.to_owned(), source }),
         };
         let failed = |source| EvaluationError::Csv { action: "read", path: path.to_owned(), source };
-        let mut reader = csv::Reader::from_reader(file);
+        let mut reader = csv::Reader::from_reader(bytes.as_slice());
         let headers = reader.headers().map_err(failed)?;
         if !headers.iter().eq(COLUMNS) {
             let found: Vec<_> = headers.iter().collect();
             return Err(EvaluationError::Layout {
                 path: path.to_owned(),
                 expected: format!("the columns {}", COLUMNS.join(",")),
-                found: if found.is_empty() { "no heading".to_owned() } else { found.join(",") },
+                found: if found.is_empty() { "no heading".to_owned() } else { bytes::shortened(&found.join(",")) },
             });
         }
         let mut leaderboard = Self::default();
@@ -153,12 +155,16 @@ mod tests {
         for bad in [
             "estimator,score\nmlp,1\n".to_owned(),
             String::new(),
+            ",".repeat(2_000_000),
+            format!("{heading}\n{}", ",".repeat(2_000_000)),
+            ",".repeat(10_000),
             format!("{heading}\nr1,mlp,data\n"),
             format!("{heading}\nr1,mlp,d,s,l,peak_memory_mib,all,many,,,,,,,,,,,,,,,,,\n"),
         ] {
             std::fs::write(&path, &bad).expect("written");
             let error = Leaderboard::update(&path, rows("r1", 1100.0)).expect_err("refused").to_string();
             assert!(error.contains("leaderboard.csv"), "{error}");
+            assert!(error.len() < 5_000, "{} bytes", error.len());
             assert_eq!(std::fs::read_to_string(&path).expect("readable"), bad);
         }
     }

@@ -3,6 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
+use plimsoll_dataset::output_path;
 use tempfile::NamedTempFile;
 
 use crate::error::{EvaluationError, Result};
@@ -14,7 +15,8 @@ pub(crate) fn replace_file(
     write: impl FnOnce(&mut BufWriter<&mut NamedTempFile>) -> Result<()>,
 ) -> Result<()> {
     let failed = |action, source| EvaluationError::File { action, path: path.to_owned(), source };
-    let folder = folder_of(path);
+    let target = output_path(path).map_err(|source| failed("write", source))?;
+    let folder = folder_of(&target);
     std::fs::create_dir_all(folder).map_err(|source| failed("create", source))?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".plimsoll-").suffix(".tmp");
@@ -26,7 +28,7 @@ pub(crate) fn replace_file(
     write(&mut writer)?;
     writer.flush().map_err(|source| failed("write", source))?;
     drop(writer);
-    file.persist(path).map_err(|error| failed("write", error.error))?;
+    file.persist(&target).map_err(|error| failed("write", error.error))?;
     Ok(())
 }
 
@@ -47,4 +49,23 @@ pub(crate) fn replace_text(path: &Path, text: &str) -> Result<()> {
             source,
         })
     })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_stays_and_its_target_is_replaced() {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let (link, target) = (folder.path().join("link"), folder.path().join("deep/file"));
+        std::os::unix::fs::symlink("deep/file", &link).expect("linked");
+        for text in ["free", "there"] {
+            replace_text(&link, text).expect("written");
+            assert!(link.is_symlink());
+            assert_eq!(std::fs::read_to_string(&target).expect("read"), text);
+        }
+        let error = replace_text(folder.path(), "no").expect_err("a folder").to_string();
+        assert!(error.ends_with("expected a regular file or a free name, found a folder"), "{error}");
+    }
 }

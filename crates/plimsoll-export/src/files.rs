@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use plimsoll_dataset::output_path;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -23,7 +24,8 @@ pub(crate) fn create_folder(folder: &Path) -> Result<()> {
 /// Writes under a temporary name in the same folder, then renames: a full disk or a kill loses nothing.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = |source| ExportError::File { action: "write", path: path.into(), source };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let target = output_path(path).map_err(failed)?;
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(".plimsoll-").suffix(".tmp");
     // Temporary files are private by default; results are as readable as any other file.
@@ -31,7 +33,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(folder).map_err(failed)?;
     file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
+    file.persist(&target).map_err(|error| failed(error.error))?;
     Ok(())
 }
 

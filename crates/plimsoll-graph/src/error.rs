@@ -38,6 +38,14 @@ pub enum GraphError {
         /// What stands there.
         found: String,
     },
+    /// A document is well-formed, but what it says cannot be used.
+    #[error("{what}: {source}")]
+    Document {
+        /// Which document.
+        what: String,
+        /// What is wrong with it.
+        source: Box<GraphError>,
+    },
     /// A graph names a tensor, weight or node that it does not have, or has twice.
     #[error("node `{node}` {problem} `{name}`")]
     Reference {
@@ -92,6 +100,16 @@ pub enum GraphError {
         /// The closest known name, if one is close.
         nearest: Option<String>,
     },
+}
+
+impl GraphError {
+    /// The error with the name of the document it was found in, unless it says that already.
+    pub(crate) fn in_document(self, what: &str) -> Self {
+        match self {
+            Self::Malformed { .. } | Self::Document { .. } => self,
+            other => Self::Document { what: what.into(), source: Box::new(other) },
+        }
+    }
 }
 
 /// The candidate closest to `name`, if it is close enough to be a likely typo.

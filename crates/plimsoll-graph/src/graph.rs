@@ -1,11 +1,12 @@
 //! The computation graph: nodes in execution order over tensors and weights.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::dtype::DType;
 use crate::error::{GraphError, Result};
 use crate::family::Family;
 use crate::op::Op;
+use crate::op_check::check_node;
 use crate::shape::Shape;
 
 /// Index of a tensor in its graph.
@@ -105,7 +106,7 @@ pub struct GraphParts {
 /// A checked forward computation graph.
 ///
 /// Holds for every graph: nodes stand in execution order, every reference is valid, every tensor is written
-/// once, sizes at batch 1 do not overflow.
+/// once, sizes at batch 1 do not overflow, every operator's attributes are in range.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Graph {
     name: String,
@@ -127,10 +128,12 @@ impl Graph {
     ///
     /// # Errors
     /// References to things that do not exist, tensors written twice, cycles, ranks over
-    /// [`Shape::MAX_RANK`], and sizes over [`Graph::MAX_ELEMENTS`].
+    /// [`Shape::MAX_RANK`], sizes over [`Graph::MAX_ELEMENTS`], attributes out of range, and convolutions whose input
+    /// has another rank than their kernel needs.
     pub fn new(parts: GraphParts) -> Result<Self> {
         check_sizes(&parts)?;
         let producers = producers(&parts)?;
+        parts.nodes.iter().try_for_each(|node| check_node(node, &parts.tensors))?;
         let order = execution_order(&parts, &producers)?;
         let GraphParts { name, family, tensors, weights, nodes, inputs, outputs } = parts;
         let nodes = if order.iter().enumerate().all(|(position, &index)| position == index) {
@@ -194,15 +197,12 @@ impl Graph {
 
     /// Names of operators that no rule knows, each once, in order of appearance.
     pub fn unknown_operators(&self) -> Vec<&str> {
-        let mut names = Vec::new();
-        for node in &self.nodes {
-            if let Op::Other { name } = &node.op
-                && !names.contains(&name.as_str())
-            {
-                names.push(name.as_str());
-            }
-        }
-        names
+        let mut seen = HashSet::new();
+        let names = self.nodes.iter().filter_map(|node| match &node.op {
+            Op::Other { name } => Some(name.as_str()),
+            _ => None,
+        });
+        names.filter(|name| seen.insert(*name)).collect()
     }
 
     /// The graph under another name.
@@ -381,6 +381,16 @@ mod tests {
         parts.tensors[1].shape = Shape::batched(&[u64::MAX, 8]);
         let error = Graph::new(parts).expect_err("overflow");
         assert!(matches!(error, GraphError::Overflow { .. }), "{error}");
+    }
+
+    #[test]
+    fn unknown_operators_are_named_once_in_order() {
+        let mut parts = chain(&(0..100_000).map(|index| (index, index + 1)).collect::<Vec<_>>());
+        for (index, node) in parts.nodes.iter_mut().enumerate() {
+            node.op = Op::Other { name: format!("o{}", index / 2) };
+        }
+        let expected: Vec<_> = (0..50_000).map(|index| format!("o{index}")).collect();
+        assert_eq!(Graph::new(parts).expect("valid").unknown_operators(), expected);
     }
 
     #[test]

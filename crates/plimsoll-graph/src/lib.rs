@@ -14,6 +14,7 @@ mod family;
 mod gpu;
 mod graph;
 mod op;
+mod op_check;
 mod setup;
 mod shape;
 mod workload;

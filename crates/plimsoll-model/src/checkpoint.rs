@@ -3,18 +3,20 @@
 //! A checkpoint is a folder: `checkpoint.json` (settings, feature schema, scaler, label definition, hash of the
 //! data, history) and `weights.bpk` (Burn's own format). While training, `training.json` and numbered weights and
 //! optimiser states stand beside them, from which an interrupted fit goes on. Every file is written under a
-//! temporary name and renamed, `training.json` last, so a kill at any moment leaves the state before.
+//! temporary name and renamed, `training.json` last, so a kill at any moment leaves the state before. The
+//! description holds a hash of the weights, so that files which do not belong together, or are damaged, are told.
+
+mod weights;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use burn::module::Module;
-use burn::store::ModuleRecord;
 use burn::tensor::{Bytes, Device};
-use plimsoll_dataset::{Label, Scaler};
+use plimsoll_dataset::{Label, Scaler, output_path};
 use plimsoll_features::{FeatureSchema, Features};
 use serde::{Deserialize, Serialize};
 
+use self::weights::{check_hash, hash_of, parse_weights, weight_bytes};
 use crate::error::{ModelError, Result};
 use crate::events::Epoch;
 use crate::network::{Network, Widths};
@@ -74,6 +76,9 @@ pub struct Description {
     pub history: Vec<Epoch>,
     /// Number of weights.
     pub parameters: usize,
+    /// BLAKE3 of the weight file, written by saving. Checkpoints of before it was kept have none, and are not checked.
+    #[serde(default)]
+    pub weights_hash: String,
 }
 
 impl Description {
@@ -110,6 +115,7 @@ impl Description {
             utilisation_rows: [0; 6],
             history: Vec::new(),
             parameters: 0,
+            weights_hash: String::new(),
         }
     }
 }
@@ -117,8 +123,10 @@ impl Description {
 /// Writes a finished estimator.
 pub(crate) fn save(folder: &Path, description: &Description, network: &Network) -> Result<()> {
     create(folder)?;
-    write(&folder.join(WEIGHTS), &weight_bytes(network, folder)?)?;
-    write_json(&folder.join(DESCRIPTION), description)
+    let weights = weight_bytes(network, folder)?;
+    let description = Description { weights_hash: hash_of(&weights), ..description.clone() };
+    write(&folder.join(WEIGHTS), &weights)?;
+    write_json(&folder.join(DESCRIPTION), &description)
 }
 
 /// Reads a finished estimator.
@@ -166,9 +174,11 @@ fn parse_description(bytes: &[u8], origin: &Path) -> Result<Description> {
 }
 
 fn network_of(description: &Description, weights: Vec<u8>, origin: &Path, device: &Device) -> Result<Network> {
+    let path = origin.join(WEIGHTS);
+    check_hash(&weights, &description.weights_hash, &path)?;
     let settings = &description.settings;
     let network = Network::new(&settings.network, &settings.output, Widths::current(), device);
-    parse_weights(weights, &origin.join(WEIGHTS), network)
+    parse_weights(weights, &path, network)
 }
 
 /// State from which training goes on.
@@ -254,7 +264,8 @@ impl TrainingFolder {
 
     /// The network after an epoch.
     pub(crate) fn load_weights(&self, epoch: usize, network: Network) -> Result<Network> {
-        load_weights(&self.weights_path(epoch), network)
+        let path = self.weights_path(epoch);
+        parse_weights(read(&path, MAX_WEIGHT_BYTES)?, &path, network)
     }
 
     /// The optimiser's state after an epoch.
@@ -284,30 +295,6 @@ impl TrainingFolder {
     }
 }
 
-fn weight_bytes(network: &Network, folder: &Path) -> Result<Vec<u8>> {
-    let bytes = network.clone().into_record().into_bytes();
-    let bytes = bytes.map_err(|error| ModelError::Checkpoint {
-        path: folder.into(),
-        expected: "weights that can be written".into(),
-        found: error.to_string(),
-    })?;
-    Ok(bytes.to_vec())
-}
-
-fn load_weights(path: &Path, network: Network) -> Result<Network> {
-    parse_weights(read(path, MAX_WEIGHT_BYTES)?, path, network)
-}
-
-fn parse_weights(bytes: Vec<u8>, path: &Path, network: Network) -> Result<Network> {
-    let damaged = |found: String| ModelError::Checkpoint {
-        path: path.into(),
-        expected: "weights of the network that checkpoint.json describes".into(),
-        found,
-    };
-    let record = ModuleRecord::from_bytes(Bytes::from_bytes_vec(bytes)).map_err(|error| damaged(error.to_string()))?;
-    network.try_load_record(record).map_err(|error| damaged(error.to_string()))
-}
-
 fn create(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(|source| ModelError::File { action: "create", path: folder.into(), source })
 }
@@ -333,9 +320,10 @@ fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
 /// Writes under a temporary name in the same folder, then renames: a full disk or a kill loses nothing.
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let failed = |source| ModelError::File { action: "write", path: path.into(), source };
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let target = output_path(path).map_err(failed)?;
+    let folder = target.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
+    file.persist(&target).map_err(|error| failed(error.error))?;
     Ok(())
 }

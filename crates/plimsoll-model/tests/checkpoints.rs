@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use plimsoll_dataset::Sample;
-use plimsoll_model::{DeviceKind, Epoch, Estimator, Fit, Learned, ModelError, Observer};
+use plimsoll_model::{Description, DeviceKind, Epoch, Estimator, Fit, Learned, ModelError, Observer};
 use support::{SILENT, fit, one_at_a_time, samples, transformer};
 
 /// Stops after an epoch, in the middle of the next one.
@@ -70,7 +70,10 @@ fn a_checkpoint_keeps_every_estimate() {
     learned.save(folder.path()).expect("saved");
     let loaded = load(folder.path()).expect("loads");
     assert_eq!(loaded.estimate(&samples), learned.estimate(&samples));
-    assert_eq!(loaded.description(), learned.description());
+    // Saving adds the hash of the weights, and nothing else.
+    assert_eq!(loaded.description().weights_hash.len(), 64);
+    let saved = Description { weights_hash: String::new(), ..loaded.description().clone() };
+    assert_eq!(&saved, learned.description());
     assert!(loaded.description().unfamiliar(&samples[0].features).is_empty());
     let mut strange = samples[0].features.clone();
     strange.summary[0] = 1e6;
@@ -114,6 +117,49 @@ fn damage_and_other_versions_are_told() {
     std::fs::remove_file(&weights).expect("removed");
     assert!(load(folder.path()).is_err());
     assert!(load(Path::new("/nonexistent/checkpoint")).is_err());
+}
+
+#[test]
+fn damaged_weights_are_told() {
+    let _turn = one_at_a_time();
+    let samples = samples(6);
+    let samples: Vec<&Sample> = samples.iter().collect();
+    let learned = fit(transformer(0.0), 1, &SILENT).fit(&samples, &[]).expect("fits");
+    let folder = tempfile::tempdir().expect("temporary folder");
+    learned.save(folder.path()).expect("saved");
+    let (description, weights) = (folder.path().join("checkpoint.json"), folder.path().join("weights.bpk"));
+    let mut bytes = std::fs::read(&weights).expect("read");
+    // The end of the file is weights.
+    let word = bytes.len() - 4;
+    let sound = bytes.clone();
+
+    bytes[word..].copy_from_slice(&0.5_f32.to_le_bytes());
+    std::fs::write(&weights, &bytes).expect("written");
+    let error = load(folder.path()).expect_err("another number").to_string();
+    assert!(error.contains("weights.bpk") && error.contains("hash"), "{error}");
+
+    bytes[word..].copy_from_slice(&f32::NAN.to_le_bytes());
+    std::fs::write(&weights, &bytes).expect("written");
+    let error = load(folder.path()).expect_err("not a number").to_string();
+    assert!(error.contains("weights.bpk") && error.contains("hash"), "{error}");
+    // The content of the two files without the folder, as the binary carries them.
+    let text = std::fs::read(&description).expect("read");
+    let parsed = |text: &[u8], bytes: &[u8]| {
+        Learned::parse(text, bytes.to_vec(), Path::new("built-in"), &DeviceKind::Cpu.open().expect("always there"))
+    };
+    assert!(parsed(&text, &sound).is_ok());
+    assert!(parsed(&text, &bytes).is_err());
+
+    // Checkpoints of before the hash was kept.
+    let mut value: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+    value.as_object_mut().expect("an object").remove("weights_hash").expect("written by save");
+    let text = value.to_string();
+    assert!(parsed(text.as_bytes(), &sound).is_ok());
+    for stray in [f32::NAN, f32::INFINITY] {
+        bytes[word..].copy_from_slice(&stray.to_le_bytes());
+        let error = parsed(text.as_bytes(), &bytes).expect_err("not finite").to_string();
+        assert!(error.contains("expected finite weights, found 1 "), "{error}");
+    }
 }
 
 #[test]

@@ -36,14 +36,20 @@ impl StepMemory {
     pub fn from_trace(workload: &Workload, trace: &StepTrace) -> Self {
         let mut memory = Self::default();
         let mut largest_parameter = 0;
-        for weight in workload.graph().weights() {
+        let mut has_gradient = vec![false; workload.graph().weights().len()];
+        for event in &trace.events {
+            if let Event::Accumulate(_, id) = event {
+                has_gradient[id.0 as usize] = true;
+            }
+        }
+        for (weight, has_gradient) in workload.graph().weights().iter().zip(has_gradient) {
             let bytes = parameter_bytes(workload, weight);
             if weight.kind == WeightKind::Buffer {
                 memory.buffer_bytes += bytes;
                 continue;
             }
             memory.parameter_bytes += bytes;
-            if workload.trains(weight) {
+            if has_gradient {
                 memory.gradient_bytes += bytes;
                 memory.optimizer_bytes += state_bytes(workload, weight).iter().sum::<u64>();
                 largest_parameter = largest_parameter.max(bytes);
@@ -89,4 +95,28 @@ fn transient_peak(trace: &StepTrace) -> u64 {
         }
     }
     peak
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_graph::{DType, Family, GpuCatalogue, GraphBuilder, Op, Shape, TrainingSetup};
+
+    use super::*;
+
+    #[test]
+    fn parameters_that_no_gradient_reaches_have_no_states() {
+        let mut builder = GraphBuilder::new("two heads", Family::Mlp);
+        let input = builder.input("x", Shape::batched(&[64]), DType::Float32);
+        let used = builder.linear("used", input, 64, false).expect("fits");
+        builder.linear("unused", input, 4096, false).expect("fits");
+        let table = builder.parameter("idle".into(), &[512, 512]);
+        builder.node("constant", Op::View, &[input], vec![table], Shape::batched(&[64]), DType::Float32);
+        let graph = builder.finish(&[used]).expect("valid");
+        let gpu = GpuCatalogue::built_in().find("a100-40").expect("known").clone();
+        let workload = Workload::new(graph, TrainingSetup::new(8), gpu).expect("valid");
+        let memory = StepMemory::of(&workload);
+        assert_eq!(memory.gradient_bytes, 64 * 64 * 4);
+        assert_eq!(memory.optimizer_bytes, 2 * memory.gradient_bytes);
+        assert_eq!(memory.parameter_bytes, (64 * 64 + 4096 * 64 + 512 * 512) * 4);
+    }
 }

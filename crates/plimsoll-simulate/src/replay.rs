@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use plimsoll_graph::{NodeId, WeightId, WeightKind, Workload};
+use plimsoll_graph::{NodeId, Weight, WeightId, Workload};
 
 use crate::allocator::{Allocation, AllocatorSettings, CachingAllocator, OutOfMemory};
 use crate::ledger::{Ledger, Usage};
@@ -331,9 +331,16 @@ impl<W: FnMut(Moment<'_>)> Run<'_, W> {
 
     fn optimizer(&mut self, is_first: bool) -> Step {
         let workload = self.workload;
-        let is_trained =
-            |weight: &&plimsoll_graph::Weight| weight.kind == WeightKind::Parameter && workload.trains(weight);
-        let trained = || workload.graph().weights().iter().filter(is_trained);
+        // The optimiser passes over parameters that no gradient reached, such as those of an unused head.
+        let trained: Vec<&Weight> = workload
+            .graph()
+            .weights()
+            .iter()
+            .zip(&self.gradients)
+            .filter(|(_, gradient)| gradient.is_some())
+            .map(|(weight, _)| weight)
+            .collect();
+        let trained = || trained.iter().copied();
         if is_first {
             for weight in trained() {
                 for bytes in state_bytes(workload, weight).into_iter().filter(|&bytes| bytes > 0) {

@@ -94,10 +94,10 @@ fn read_parquet(source: &Source, folder: &Path, intake: &mut Intake<'_, '_>) -> 
 fn cell_text(column: &Column, index: usize) -> String {
     match column.get(index) {
         Ok(AnyValue::Null) | Err(_) => String::new(),
-        Ok(AnyValue::String(text)) => text.to_owned(),
         Ok(AnyValue::Float64(value)) => value.to_string(),
         Ok(AnyValue::Float32(value)) => value.to_string(),
-        Ok(other) => other.to_string(),
+        // Text comes owned or borrowed; what is shown of any other type is its text.
+        Ok(other) => other.get_str().map_or_else(|| other.to_string(), str::to_owned),
     }
 }
 

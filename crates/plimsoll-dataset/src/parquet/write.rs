@@ -9,11 +9,14 @@ use tempfile::NamedTempFile;
 
 use super::seal::{KEY, VERSION, seal};
 use crate::error::{DatasetError, Result};
+use crate::target_path::output_path;
 
 /// A Parquet file in the making. It stands under a temporary name until [`RowGroupWriter::finish`] puts it in its
 /// place, so that a reader never meets half a file; dropped before that, it leaves nothing behind.
 pub(super) struct RowGroupWriter {
     path: PathBuf,
+    /// Where `path` leads: another name if it is a link.
+    target: PathBuf,
     temporary: NamedTempFile,
     writer: BatchedWriter<File>,
 }
@@ -22,7 +25,8 @@ impl RowGroupWriter {
     /// Starts a file with the columns of `empty`, which has no rows.
     pub(super) fn create(path: &Path, empty: Vec<Column>, mut metadata: Vec<(String, String)>) -> Result<Self> {
         let failed = |source| DatasetError::File { action: "create", path: path.into(), source };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let target = output_path(path).map_err(failed)?;
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut builder = tempfile::Builder::new();
         builder.prefix(".plimsoll-").suffix(".tmp");
         // Temporary files are private by default; this one becomes a file like any other.
@@ -42,7 +46,7 @@ impl RowGroupWriter {
                 .batched(empty.schema())
         };
         let writer = start().map_err(|source| DatasetError::Parquet { action: "write", path: path.into(), source })?;
-        Ok(Self { path: path.into(), temporary, writer })
+        Ok(Self { path: path.into(), target, temporary, writer })
     }
 
     /// Writes one row group.
@@ -53,12 +57,12 @@ impl RowGroupWriter {
 
     /// Ends the file, seals it and gives it its name, in place of what bore it before.
     pub(super) fn finish(self) -> Result<()> {
-        let Self { path, temporary, writer } = self;
+        let Self { path, target, temporary, writer } = self;
         writer.finish().map_err(|source| DatasetError::Parquet { action: "write", path: path.clone(), source })?;
         let failed = |source| DatasetError::File { action: "write", path: path.clone(), source };
         seal(temporary.as_file()).map_err(failed)?;
         temporary.as_file().sync_all().map_err(failed)?;
-        temporary.persist(&path).map_err(|error| failed(error.error))?;
+        temporary.persist(&target).map_err(|error| failed(error.error))?;
         Ok(())
     }
 }

@@ -31,13 +31,19 @@ pub fn read(path: &Path) -> Result<Graph> {
 /// # Errors
 /// JSON that does not parse or does not fit the schema, another version, and everything [`Graph::new`] refuses.
 pub fn parse(text: &str, what: &str) -> Result<Graph> {
+    let text = without_mark(text);
     let raw: raw::RawGraph = serde_json::from_str(text).map_err(|error| GraphError::Malformed {
         what: what.into(),
         at: format!("line {}, column {}", error.line(), error.column()),
         expected: "a graph as in docs/graph-format.md".into(),
         found: error.to_string(),
     })?;
-    raw.check(what)
+    raw.check(what).map_err(|error| error.in_document(what))
+}
+
+/// The text without a byte order mark, which some editors put before UTF-8 and JSON does not allow.
+fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// Writes a graph as compact JSON.
@@ -47,7 +53,7 @@ pub fn write(graph: &Graph) -> String {
 
 /// Whether a text looks like a graph of this format (and not like another JSON document).
 pub fn is_graph(text: &str) -> bool {
-    text.trim_start().starts_with('{') && text.contains("\"plimsoll_graph\"")
+    without_mark(text).trim_start().starts_with('{') && text.contains("\"plimsoll_graph\"")
 }
 
 /// A file's text, unless it is larger than a limit or not UTF-8.
@@ -101,6 +107,14 @@ mod tests {
     }
 
     #[test]
+    fn a_byte_order_mark_is_skipped() {
+        let marked = format!("\u{feff}{SMALL}");
+        assert!(is_graph(&marked));
+        assert_eq!(parse(&marked, "marked").expect("valid"), parse(SMALL, "plain").expect("valid"));
+        assert!(parse(&format!("\u{feff}{marked}"), "marked twice").is_err());
+    }
+
+    #[test]
     fn an_unknown_operator_keeps_its_name() {
         let graph = parse(SMALL, "test").expect("valid");
         assert_eq!(graph.nodes()[1].op, Op::Other { name: "frobnicate".into() });
@@ -112,6 +126,8 @@ mod tests {
         for (from, to, word) in [
             ("\"x\"]", "\"y\"]", "`y`"),
             ("[3, 3]}", "[3, -3]}", "conv"),
+            ("[3, 3]}", "[3, 0]}", "`kernel` of node `conv`"),
+            ("\"conv\"]", "\"odd\"]", "cycle"),
             ("[\"batch\", 4]", "[\"batches\", 4]", "line"),
             ("\"plimsoll_graph\": 1", "\"plimsoll_graph\": 99", "99"),
             ("\"kernel\"", "\"kernal\"", "kernal"),
@@ -122,6 +138,7 @@ mod tests {
             assert_ne!(text, SMALL, "{from} must occur");
             let error = parse(&text, "test").expect_err(to).to_string();
             assert!(error.contains(word), "{to}: {error}");
+            assert!(error.starts_with("test"), "{to}: {error}");
         }
     }
 

@@ -1,5 +1,7 @@
 //! One node backward.
 
+use std::collections::HashSet;
+
 use plimsoll_graph::{Node, Op, TensorId, WeightId};
 
 use super::layout::{Gradient, Order};
@@ -29,6 +31,7 @@ impl Lowering<'_> {
         let mut held = self.take(&rule.before);
         if node.outputs.len() > 1 && matches!(node.op, Op::View) {
             // Parts that nobody differentiates are filled with zeros.
+            let reached: HashSet<TensorId> = reached.iter().copied().collect();
             for &id in node.outputs.iter().filter(|id| !reached.contains(id)) {
                 held.push(self.tape.allocate(self.bytes(id), Role::Temporary));
             }

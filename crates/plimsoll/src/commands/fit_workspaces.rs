@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
-use plimsoll_dataset::{WorkspaceRow, read_workspaces};
+use plimsoll_dataset::{WorkspaceRow, output_path, read_workspaces};
 use plimsoll_evaluation::WorkspaceScores;
 use plimsoll_graph::GpuCatalogue;
 use plimsoll_model::DeviceKind;
@@ -34,7 +34,8 @@ struct Document {
 pub(super) fn run(arguments: &FitWorkspacesArguments) -> Result<()> {
     let catalogue = GpuCatalogue::built_in();
     // Better now than after minutes.
-    ensure!(folder(&arguments.out).is_dir(), "there is no folder for {}", arguments.out.display());
+    let target = output_path(&arguments.out).with_context(|| cannot_write(&arguments.out))?;
+    ensure!(folder(&target).is_dir(), "there is no folder for {}", arguments.out.display());
     let unknown = held_out_classes(&arguments.hold_out, catalogue)?;
     let rows = read_workspaces(&arguments.table, catalogue)?.rows;
     let is_fitted = |row: &&WorkspaceRow| !row.is_held_out() && !unknown.contains(&row.query.class);
@@ -147,17 +148,22 @@ fn table(document: &Document) -> String {
 /// Writes a file under a temporary name first: whoever reads it sees all of it or the one before.
 fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     let written = || -> std::io::Result<()> {
+        let target = output_path(path)?;
         let mut builder = tempfile::Builder::new();
         builder.prefix(".plimsoll-").suffix(".tmp");
         // Temporary files are private by default; results are as readable as any other file.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let mut file = builder.tempfile_in(folder(path))?;
+        let mut file = builder.tempfile_in(folder(&target))?;
         file.write_all(bytes)?;
-        file.persist(path)?;
+        file.persist(&target)?;
         Ok(())
     };
-    written().with_context(|| format!("cannot write {}", path.display()))
+    written().with_context(|| cannot_write(path))
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
 }
 
 fn folder(path: &Path) -> &Path {

@@ -60,8 +60,9 @@ pub(super) fn run(arguments: &IngestArguments) -> Result<()> {
 
 /// Rejected rows as CSV, whole or not at all.
 fn write_rejects(path: &Path, rejected: &[Rejection]) -> Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let failed = || format!("cannot write {}", path.display());
+    let target = plimsoll_dataset::output_path(path).with_context(failed)?;
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let file = tempfile::NamedTempFile::new_in(folder).with_context(failed)?;
     let mut writer = csv::Writer::from_writer(&file);
     writer.write_record(["id", "reason", "content"]).with_context(failed)?;
@@ -70,6 +71,6 @@ fn write_rejects(path: &Path, rejected: &[Rejection]) -> Result<()> {
     }
     writer.flush().with_context(failed)?;
     drop(writer);
-    file.persist(path).with_context(failed)?;
+    file.persist(&target).with_context(failed)?;
     Ok(())
 }

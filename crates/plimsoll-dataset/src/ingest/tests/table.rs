@@ -161,4 +161,11 @@ fn parquet_and_csv_give_the_same() {
     assert_eq!(rejected[0].id, "runs.parquet:2");
     from_parquet[0].id.clone_from(&from_csv[0].id);
     assert_eq!(from_parquet, from_csv);
+
+    // A row group of one row is read as constants, whose text is owned.
+    let writer = ParquetWriter::new(std::fs::File::create(&path).expect("creates"));
+    writer.with_row_group_size(Some(1)).finish(&mut frame).expect("writes");
+    let (mut from_groups, _, _) = read(&path).expect("readable");
+    from_groups[0].id.clone_from(&from_csv[0].id);
+    assert_eq!(from_groups, from_csv);
 }
