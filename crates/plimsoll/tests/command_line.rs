@@ -155,7 +155,7 @@ fn a_run_leaves_everything_that_it_promises_and_repeats_itself() {
 #[test]
 fn an_estimate_answers_in_words_and_in_json() {
     let words = good(&["estimate", "data/graphs/resnet50.json", "--batch", "64", "--gpu", "a100-40"]);
-    assert!(words.contains("peak memory") && words.contains("fits"), "{words}");
+    assert!(words.contains("peak memory") && words.contains("simulated") && words.contains("fits"), "{words}");
     let answer =
         json(&good(&["estimate", "data/graphs/resnet50.json", "--batch", "64", "--gpu", "A100-40GB", "--json"]));
     assert_eq!(answer["totals"]["parameters"], 25_557_032);

@@ -6,7 +6,7 @@ use anyhow::Result;
 use plimsoll_dataset::{Label, Measurement, Outcome, Sample, UTILISATION};
 use plimsoll_graph::Workload;
 use plimsoll_model::{DeviceKind, Estimate, Estimator, Learned};
-use plimsoll_simulate::{StepMemory, node_cost};
+use plimsoll_simulate::{Simulation, node_cost, workspace};
 use serde_json::{Map, Value, json};
 
 use super::source;
@@ -33,7 +33,9 @@ pub(super) fn run(arguments: &EstimateArguments) -> Result<()> {
 struct Answer {
     file: String,
     workload: Workload,
-    memory: StepMemory,
+    simulation: Simulation,
+    /// Probability that a convolution takes much more workspace than was replayed.
+    spike_risk: f64,
     flops: u64,
     layers: usize,
     estimate: Estimate,
@@ -43,7 +45,8 @@ struct Answer {
 
 impl Answer {
     fn new(file: &Path, workload: Workload, learned: &Learned, is_summary: bool) -> Self {
-        let memory = StepMemory::of(&workload);
+        let simulation = Simulation::of(&workload);
+        let spike_risk = workspace::spike_risk(&workload, &simulation.trace, simulation.replay.reserved_bytes);
         let nodes = workload.graph().nodes();
         let flops = nodes.iter().map(|node| node_cost(&workload, node).flops).fold(0, u64::saturating_add);
         let sample = Sample::from_measurement(&Measurement {
@@ -70,7 +73,8 @@ impl Answer {
             file: file.display().to_string(),
             layers: sample.features.tokens.len(),
             workload,
-            memory,
+            simulation,
+            spike_risk,
             flops,
             estimate,
             estimator,
@@ -97,6 +101,8 @@ impl Answer {
         put("setup", json!(self.workload.setup()));
         put("peak_memory_mib", json!(self.peak_mib()));
         put("fits", json!(self.peak_mib() <= self.capacity_mib()));
+        put("simulated_peak_mib", json!(self.simulation.peak_mib()));
+        put("spike_risk", json!(self.spike_risk));
         for (target, ratio) in UTILISATION.iter().zip(self.estimate.utilisation) {
             put(target.name(), json!(ratio.map(|ratio| ratio * target.per_ratio())));
         }
@@ -107,18 +113,26 @@ impl Answer {
                 "nodes": graph.nodes().len(),
                 "layers_seen": self.layers,
                 "forward_flops": self.flops,
-                "parameter_bytes": self.memory.parameter_bytes,
-                "buffer_bytes": self.memory.buffer_bytes,
-                "gradient_bytes": self.memory.gradient_bytes,
-                "optimizer_bytes": self.memory.optimizer_bytes,
-                "activation_bytes": self.memory.activation_bytes,
-                "live_peak_bytes": self.memory.live_peak_bytes,
-                "tensor_sum_bytes": self.memory.tensor_sum_bytes(),
+                "parameter_bytes": self.simulation.memory.parameter_bytes,
+                "buffer_bytes": self.simulation.memory.buffer_bytes,
+                "gradient_bytes": self.simulation.memory.gradient_bytes,
+                "optimizer_bytes": self.simulation.memory.optimizer_bytes,
+                "activation_bytes": self.simulation.memory.activation_bytes,
+                "live_peak_bytes": self.simulation.memory.live_peak_bytes,
+                "tensor_sum_bytes": self.simulation.memory.tensor_sum_bytes(),
             }),
         );
         put("estimator", self.estimator.clone());
         put("warnings", json!(self.warnings));
         Value::Object(answer)
+    }
+
+    /// A word on convolutions, where there is a risk to speak of.
+    fn spikes(&self) -> String {
+        if self.spike_risk < 0.05 {
+            return String::new();
+        }
+        format!("; chance of a larger convolution workspace {:.0} %", 100.0 * self.spike_risk)
     }
 
     fn words(&self) -> String {
@@ -141,11 +155,17 @@ impl Answer {
                 gib(self.capacity_mib())
             ),
             format!(
-                "  made of       weights {}, gradients {}, optimiser {}, activations {}",
-                mib(self.memory.parameter_bytes + self.memory.buffer_bytes),
-                mib(self.memory.gradient_bytes),
-                mib(self.memory.optimizer_bytes),
-                mib(self.memory.activation_bytes)
+                "  simulated     {}, of which context and libraries {}{}",
+                gib(self.simulation.peak_mib()),
+                gib(self.simulation.context_mib as f64),
+                self.spikes()
+            ),
+            format!(
+                "  tensors       weights {}, gradients {}, optimiser {}, activations {}",
+                mib(self.simulation.memory.parameter_bytes + self.simulation.memory.buffer_bytes),
+                mib(self.simulation.memory.gradient_bytes),
+                mib(self.simulation.memory.optimizer_bytes),
+                mib(self.simulation.memory.activation_bytes)
             ),
         ];
         let metrics: Vec<String> = UTILISATION
