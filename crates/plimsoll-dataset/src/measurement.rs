@@ -1,6 +1,7 @@
 //! One measured run.
 
 use plimsoll_graph::Workload;
+use plimsoll_graph::generator::Generated;
 use serde::{Deserialize, Serialize};
 
 /// How a peak was read. The definition moves the number by more than a gigabyte, so it stays with every row.
@@ -119,6 +120,29 @@ pub struct Measurement {
     pub utilisation: [Option<f64>; 6],
     /// Estimates that others published for this very row: (estimator, MiB).
     pub published_estimates: Vec<(String, f64)>,
+}
+
+impl Measurement {
+    /// A job of which nothing was measured.
+    pub fn unmeasured(id: String, workload: Workload) -> Self {
+        Self {
+            id,
+            architecture: workload.graph().name().to_owned(),
+            shape: String::new(),
+            workload,
+            label: Label::Unknown,
+            stack: String::new(),
+            outcome: Outcome::Unknown,
+            utilisation: [None; 6],
+            published_estimates: Vec::new(),
+        }
+    }
+
+    /// A generated job, of which nothing is known yet; what is said of it is simulated.
+    pub fn generated(generated: Generated) -> Self {
+        let Generated { id, shape, architecture, workload, .. } = generated;
+        Self { architecture, shape, label: Label::Simulated, ..Self::unmeasured(id, workload) }
+    }
 }
 
 /// A row that cannot be used, and why.

@@ -1,7 +1,8 @@
 //! A measurement with features: what estimators are fitted to and judged by.
 
-use plimsoll_features::{Features, featurize};
+use plimsoll_features::{Features, featurize_simulated};
 use plimsoll_graph::Family;
+use plimsoll_simulate::Simulation;
 
 use crate::measurement::{Label, Measurement, Outcome};
 
@@ -37,6 +38,11 @@ pub struct Sample {
 impl Sample {
     /// Computes the features of a measurement.
     pub fn from_measurement(measurement: &Measurement) -> Self {
+        Self::from_simulation(measurement, &Simulation::of(&measurement.workload))
+    }
+
+    /// Computes the features of a measurement whose workload is simulated already.
+    pub fn from_simulation(measurement: &Measurement, simulation: &Simulation) -> Self {
         let workload = &measurement.workload;
         Self {
             id: measurement.id.clone(),
@@ -50,7 +56,7 @@ impl Sample {
             outcome: measurement.outcome,
             utilisation: measurement.utilisation.map(|ratio| ratio.map(|ratio| ratio as f32)),
             published_estimates: measurement.published_estimates.clone(),
-            features: featurize(workload),
+            features: featurize_simulated(workload, simulation),
         }
     }
 }

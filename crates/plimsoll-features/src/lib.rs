@@ -73,9 +73,13 @@ impl Analytic {
 /// Pure and deterministic; time linear in the graph. Sequences longer than [`MAX_LAYERS`] after repeated blocks
 /// were merged are pooled, never cut.
 pub fn featurize(workload: &Workload) -> Features {
-    let simulation = Simulation::of(workload);
+    featurize_simulated(workload, &Simulation::of(workload))
+}
+
+/// As [`featurize`], for a workload whose simulation is at hand.
+pub fn featurize_simulated(workload: &Workload, simulation: &Simulation) -> Features {
     let layers = layer::layers(workload, &simulation.trace);
-    let summary = summary::summary(workload, &simulation, &layers);
+    let summary = summary::summary(workload, simulation, &layers);
     let memory = simulation.memory;
     let sequence = compress::compress(layers);
     Features {

@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::time::Instant;
 
-use plimsoll_dataset::{Label, Measurement, Outcome, Sample};
+use plimsoll_dataset::{Measurement, Outcome, Sample};
 use plimsoll_graph::generator::{Generator, GeneratorConfig};
 use plimsoll_graph::{Family, GpuCatalogue};
 use plimsoll_model::network::Widths;
@@ -40,18 +40,8 @@ impl Observer for Clock {
 }
 
 fn sample(generator: &Generator, index: u64) -> Sample {
-    let generated = generator.generate(index);
-    let mut sample = Sample::from_measurement(&Measurement {
-        id: generated.id,
-        architecture: generated.architecture,
-        shape: generated.shape,
-        workload: generated.workload,
-        label: Label::Simulated,
-        stack: String::new(),
-        outcome: Outcome::Unknown,
-        utilisation: [Some(0.5); 6],
-        published_estimates: Vec::new(),
-    });
+    let measurement = Measurement::generated(generator.generate(index));
+    let mut sample = Sample::from_measurement(&Measurement { utilisation: [Some(0.5); 6], ..measurement });
     sample.outcome = Outcome::Measured { peak_mib: f64::from(sample.features.analytic.simulated_mib()).max(1.0) };
     sample
 }

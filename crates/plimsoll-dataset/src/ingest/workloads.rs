@@ -9,7 +9,7 @@ use super::format::Format;
 use super::intake::Intake;
 use super::sources::Source;
 use crate::error::Result;
-use crate::measurement::{Label, Measurement, Outcome};
+use crate::measurement::{Label, Measurement};
 
 /// Reads a file that holds a workload and no measurement.
 pub(super) fn read(source: &Source, format: Format, intake: &mut Intake<'_, '_>) -> Result<()> {
@@ -29,17 +29,10 @@ fn unmeasured(source: &Source, format: Format, intake: &Intake<'_, '_>) -> Resul
     let Some(gpu) = &options.gpu else {
         return Ok(Err("a workload file names no GPU: give one".into()));
     };
-    let architecture = graph.name().to_owned();
     Ok(job(graph, setup, gpu).map(|workload| Measurement {
-        id: source.name.clone(),
-        architecture,
-        shape: String::new(),
-        workload,
         label: options.label.unwrap_or(Label::Unknown),
         stack: options.stack.clone().unwrap_or_default(),
-        outcome: Outcome::Unknown,
-        utilisation: [None; 6],
-        published_estimates: Vec::new(),
+        ..Measurement::unmeasured(source.name.clone(), workload)
     }))
 }
 

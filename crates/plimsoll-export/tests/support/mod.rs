@@ -17,17 +17,8 @@ pub(crate) fn samples(count: u64, seed: u64) -> Vec<Sample> {
 }
 
 fn sample(index: usize, generated: Generated) -> Sample {
-    let mut sample = Sample::from_measurement(&Measurement {
-        id: generated.id,
-        architecture: generated.architecture,
-        shape: generated.shape,
-        workload: generated.workload,
-        label: Label::NvidiaSmiDevice,
-        stack: String::new(),
-        outcome: Outcome::Unknown,
-        utilisation: [None; 6],
-        published_estimates: Vec::new(),
-    });
+    let mut sample =
+        Sample::from_measurement(&Measurement { label: Label::NvidiaSmiDevice, ..Measurement::generated(generated) });
     let peak = f64::from(sample.features.analytic.reserved_mib) * (1.1 + 0.2 * (index as f64).sin()) + 900.0;
     sample.outcome = match index % 3 {
         2 => Outcome::OutOfMemory { above_mib: 0.9 * peak },

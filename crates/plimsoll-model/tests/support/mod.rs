@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use plimsoll_dataset::{Label, Measurement, Outcome, Sample};
+use plimsoll_dataset::{Measurement, Outcome, Sample};
 use plimsoll_graph::generator::{Generator, GeneratorConfig};
 use plimsoll_graph::{Family, GpuCatalogue};
 use plimsoll_model::{
@@ -29,17 +29,7 @@ pub(crate) fn samples(count: u64) -> Vec<Sample> {
     generator
         .enumerate()
         .map(|(index, generated)| {
-            let mut sample = Sample::from_measurement(&Measurement {
-                id: generated.id,
-                architecture: generated.architecture,
-                shape: generated.shape,
-                workload: generated.workload,
-                label: Label::Simulated,
-                stack: String::new(),
-                outcome: Outcome::Unknown,
-                utilisation: [None; 6],
-                published_estimates: Vec::new(),
-            });
+            let mut sample = Sample::from_measurement(&Measurement::generated(generated));
             let factor = if (index as u64) < count / 2 { 1.0 } else { 1.1 };
             let peak_mib = f64::from(sample.features.analytic.reserved_mib) * factor + 1500.0;
             sample.outcome = Outcome::Measured { peak_mib };

@@ -7,6 +7,7 @@ use plimsoll_graph::{Node, Op, TensorId, WeightId};
 use super::layout::{Gradient, Order};
 use super::rules::{InputGradient, Rule, Scratch, Scratches};
 use super::{Lowering, node_id, sums};
+use crate::optimizer::parameter_bytes;
 use crate::trace::{BufferId, Direction, Event, Role};
 
 impl Lowering<'_> {
@@ -163,7 +164,11 @@ impl Lowering<'_> {
                 continue;
             }
             let weight = self.workload.graph().weight(id);
-            let bytes = if self.is_weight_cast(node, id) { weight.elements() * 2 } else { self.weight_bytes(weight) };
+            let bytes = if self.is_weight_cast(node, id) {
+                weight.elements() * 2
+            } else {
+                parameter_bytes(self.workload, weight)
+            };
             let buffer = self.tape.allocate(bytes, Role::Gradient);
             if gradients.is_empty() {
                 self.work(node, Direction::FilterGradient);
@@ -213,7 +218,9 @@ impl Lowering<'_> {
     fn accumulate_weights(&mut self, node: &Node, gradients: Vec<(WeightId, BufferId)>) {
         for (id, buffer) in gradients {
             let buffer = if self.is_weight_cast(node, id) {
-                let wide = self.tape.allocate(self.weight_bytes(self.workload.graph().weight(id)), Role::Gradient);
+                let wide = self
+                    .tape
+                    .allocate(parameter_bytes(self.workload, self.workload.graph().weight(id)), Role::Gradient);
                 self.tape.release(buffer);
                 wide
             } else {

@@ -16,7 +16,7 @@ mod scopes;
 mod sums;
 mod tape;
 
-use plimsoll_graph::{DType, Node, NodeId, Op, Precision, TensorId, Weight, WeightId, Workload};
+use plimsoll_graph::{DType, Node, NodeId, Op, Precision, TensorId, WeightId, Workload};
 
 use self::checkpoint::Segments;
 use self::layout::Gradient;
@@ -26,12 +26,12 @@ use crate::trace::{BufferId, Convolution, Direction, Event, NodeMemory, StepTrac
 
 /// The memory events of one training step of a workload.
 pub fn lower(workload: &Workload) -> StepTrace {
-    Lowering::new(workload, true).step()
+    Lowering::new(workload).step()
 }
 
 /// The memory events of a forward pass alone, after which everything is freed.
 pub fn lower_forward(workload: &Workload) -> StepTrace {
-    Lowering::new(workload, true).forward_only()
+    Lowering::new(workload).forward_only()
 }
 
 /// Everything known while a step is lowered.
@@ -69,7 +69,7 @@ struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
-    fn new(workload: &'a Workload, trains: bool) -> Self {
+    fn new(workload: &'a Workload) -> Self {
         let graph = workload.graph();
         let tensors = graph.tensors().len();
         let mut readers = vec![0; tensors];
@@ -84,14 +84,14 @@ impl<'a> Lowering<'a> {
             }
         }
         let setup = workload.setup();
-        let segments = if setup.activation_checkpointing && trains { Segments::of(graph) } else { Segments::default() };
+        let segments = if setup.activation_checkpointing { Segments::of(graph) } else { Segments::default() };
         let mut lowering = Self {
             workload,
             tape: Tape::default(),
             elements: (0..tensors as u32).map(|id| workload.elements(TensorId(id))).collect(),
             widths: graph.tensors().iter().map(|tensor| float_width(tensor.dtype, setup.precision)).collect(),
             needs_gradient: vec![false; tensors],
-            trains: graph.weights().iter().map(|weight| trains && workload.trains(weight)).collect(),
+            trains: graph.weights().iter().map(|weight| workload.trains(weight)).collect(),
             values: vec![None; tensors],
             readers,
             released_after,
@@ -169,10 +169,6 @@ impl<'a> Lowering<'a> {
 
     fn bytes(&self, id: TensorId) -> u64 {
         self.elements[id.0 as usize] * u64::from(self.widths[id.0 as usize])
-    }
-
-    fn weight_bytes(&self, weight: &Weight) -> u64 {
-        weight.elements() * u64::from(float_width(weight.dtype, self.workload.setup().precision))
     }
 
     /// Bytes of an element as a node computes: autocast converts inputs of another width.

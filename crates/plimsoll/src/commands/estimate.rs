@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use plimsoll_dataset::{Label, Measurement, Outcome, Sample, UTILISATION};
+use plimsoll_dataset::{Measurement, Sample, UTILISATION};
 use plimsoll_graph::Workload;
 use plimsoll_model::{DeviceKind, Estimate, Estimator, Learned};
 use plimsoll_simulate::{Simulation, node_cost, workspace};
@@ -49,17 +49,8 @@ impl Answer {
         let spike_risk = workspace::spike_risk(&workload, &simulation.trace, simulation.replay.reserved_bytes);
         let nodes = workload.graph().nodes();
         let flops = nodes.iter().map(|node| node_cost(&workload, node).flops).fold(0, u64::saturating_add);
-        let sample = Sample::from_measurement(&Measurement {
-            id: file.display().to_string(),
-            architecture: workload.graph().name().into(),
-            shape: String::new(),
-            workload: workload.clone(),
-            label: Label::Unknown,
-            stack: String::new(),
-            outcome: Outcome::Unknown,
-            utilisation: [None; 6],
-            published_estimates: Vec::new(),
-        });
+        let measurement = Measurement::unmeasured(file.display().to_string(), workload.clone());
+        let sample = Sample::from_simulation(&measurement, &simulation);
         let estimate = learned.estimate(&[&sample]).first().copied().unwrap_or_default();
         let description = learned.description();
         let estimator = json!({

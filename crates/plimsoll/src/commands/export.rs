@@ -29,8 +29,7 @@ pub(super) fn run(arguments: &ExportArguments) -> Result<()> {
             gpus: vec!["a100-40".into()],
             varied: false,
         })?;
-        let samples: Vec<Sample> =
-            generator.map(|generated| Sample::from_measurement(&generate::labelled(generated))).collect();
+        let samples: Vec<Sample> = generator.map(generate::sample).collect();
         write_parity_cases(&learned, &samples.iter().collect::<Vec<_>>(), path)?;
     }
     output::line(arguments.out.join("model.onnx").display().to_string())?;

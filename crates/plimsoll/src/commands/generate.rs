@@ -1,7 +1,7 @@
 //! `plimsoll generate`
 
 use anyhow::{Context, Result, bail};
-use plimsoll_dataset::{DatasetError, Label, Measurement, MeasurementWriter, Outcome, Sample, SampleWriter};
+use plimsoll_dataset::{DatasetError, Measurement, MeasurementWriter, Outcome, Sample, SampleWriter};
 use plimsoll_graph::generator::{Generated, Generator, GeneratorConfig};
 use plimsoll_graph::{Family, GpuCatalogue, Workload};
 use plimsoll_simulate::{Activity, HostTime, Simulation, StepTime};
@@ -33,11 +33,11 @@ pub(super) fn run(arguments: &GenerateArguments) -> Result<()> {
     })?;
     let rows = if arguments.features {
         let mut writer = SampleWriter::create(&arguments.out)?;
-        write(arguments, &generator, |row| Sample::from_measurement(&row), |row| writer.write(&row))?;
+        write(arguments, &generator, sample, |row| writer.write(&row))?;
         writer.finish()?
     } else {
         let mut writer = MeasurementWriter::create(&arguments.out)?;
-        write(arguments, &generator, |row| row, |row| writer.write(&row))?;
+        write(arguments, &generator, |generated| labelled(generated).0, |row| writer.write(&row))?;
         writer.finish()?
     };
     output::line(format!("generated {rows} simulated workloads -> {}", arguments.out.display()))
@@ -47,14 +47,13 @@ pub(super) fn run(arguments: &GenerateArguments) -> Result<()> {
 fn write<Row: Send>(
     arguments: &GenerateArguments,
     generator: &Generator,
-    convert: impl Fn(Measurement) -> Row + Sync,
+    convert: impl Fn(Generated) -> Row + Sync,
     mut write: impl FnMut(Row) -> std::result::Result<(), DatasetError>,
 ) -> Result<()> {
     let bar = progress::bar("generate", arguments.count);
     for start in (0..arguments.count).step_by(BATCH) {
         let end = arguments.count.min(start + BATCH as u64);
-        let rows: Vec<Row> =
-            (start..end).into_par_iter().map(|index| convert(labelled(generator.generate(index)))).collect();
+        let rows: Vec<Row> = (start..end).into_par_iter().map(|index| convert(generator.generate(index))).collect();
         if interrupt::is_requested() {
             bail!("interrupted; {} was not written", arguments.out.display());
         }
@@ -80,23 +79,21 @@ fn utilisation(workload: &Workload) -> [Option<f64>; 6] {
     [busy, busy, active, occupancy, fp32, memory].map(Some)
 }
 
-/// A generated workload with what the simulator says as its label, marked as simulated.
-pub(super) fn labelled(generated: Generated) -> Measurement {
-    let simulation = Simulation::of(&generated.workload);
-    let capacity_mib = generated.workload.gpu().memory_mib as f64;
-    Measurement {
-        utilisation: utilisation(&generated.workload),
-        id: generated.id,
-        architecture: generated.architecture,
-        shape: generated.shape,
-        workload: generated.workload,
-        label: Label::Simulated,
-        stack: String::new(),
-        outcome: if simulation.fits() {
-            Outcome::Measured { peak_mib: simulation.peak_mib() }
-        } else {
-            Outcome::OutOfMemory { above_mib: capacity_mib }
-        },
-        published_estimates: Vec::new(),
-    }
+/// A generated workload with what the simulator says as its label, marked as simulated, and the simulation.
+fn labelled(generated: Generated) -> (Measurement, Simulation) {
+    let mut measurement = Measurement::generated(generated);
+    let simulation = Simulation::of(&measurement.workload);
+    measurement.utilisation = utilisation(&measurement.workload);
+    measurement.outcome = if simulation.fits() {
+        Outcome::Measured { peak_mib: simulation.peak_mib() }
+    } else {
+        Outcome::OutOfMemory { above_mib: measurement.workload.gpu().memory_mib as f64 }
+    };
+    (measurement, simulation)
+}
+
+/// A generated workload with its simulated label and its features; it is simulated once for both.
+pub(super) fn sample(generated: Generated) -> Sample {
+    let (measurement, simulation) = labelled(generated);
+    Sample::from_simulation(&measurement, &simulation)
 }

@@ -40,7 +40,7 @@ impl Prepared {
             .filter(|_| !interrupt::is_requested())
             .map(|index| {
                 bar.inc(1);
-                Sample::from_measurement(&generate::labelled(generator.generate(index)))
+                generate::sample(generator.generate(index))
             })
             .collect();
         bar.finish_and_clear();
