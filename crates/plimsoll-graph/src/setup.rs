@@ -158,6 +158,9 @@ pub struct TrainingSetup {
     /// Whether gradients are zeroed in place instead of dropped between steps (`zero_grad(set_to_none=False)`).
     #[serde(default, skip_serializing_if = "is_false")]
     pub keeps_gradients: bool,
+    /// Whether the optimiser has a weight decay. SGD, Adam and RMSprop then add it to a copy of all gradients.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub weight_decay: bool,
     /// Batch of a forward pass before training, as tools that print a model's layers run one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub startup_batch: Option<u64>,
@@ -201,6 +204,7 @@ impl TrainingSetup {
             gradient_accumulation: 1,
             trainable: Vec::new(),
             keeps_gradients: false,
+            weight_decay: false,
             startup_batch: None,
             last_batch: None,
             cudnn_benchmark: false,

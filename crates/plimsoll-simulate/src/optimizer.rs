@@ -2,7 +2,7 @@
 //!
 //! The multi-tensor (`foreach`) forms are meant, which PyTorch uses on a GPU unless told otherwise.
 
-use plimsoll_graph::{Optimizer, Precision, Weight, Workload};
+use plimsoll_graph::{Optimizer, Precision, TrainingSetup, Weight, Workload};
 
 /// Smallest parameter that the eight-bit Adam quantises.
 const QUANTISED_FROM: u64 = 4_096;
@@ -52,6 +52,14 @@ pub(crate) const fn temporaries(optimizer: Optimizer) -> StepTemporaries {
         // The squared gradient and the update.
         Optimizer::Adafactor => StepTemporaries::InTurn(2),
     }
+}
+
+/// Whether a step begins with a copy of all gradients, to which the decay of the weights is added.
+///
+/// AdamW and Adafactor shrink the weights themselves.
+pub(crate) const fn copies_gradients(setup: &TrainingSetup) -> bool {
+    use Optimizer::{Adam, RmsProp, Sgd, SgdMomentum};
+    setup.weight_decay && matches!(setup.optimizer, Sgd | SgdMomentum | Adam | RmsProp)
 }
 
 /// Bytes of a weight as it is stored.

@@ -6,7 +6,7 @@ use plimsoll_graph::{NodeId, Weight, WeightId, Workload};
 
 use crate::allocator::{Allocation, AllocatorSettings, CachingAllocator, OutOfMemory};
 use crate::ledger::{Ledger, Usage};
-use crate::optimizer::{StepTemporaries, parameter_bytes, state_bytes, temporaries};
+use crate::optimizer::{StepTemporaries, copies_gradients, parameter_bytes, state_bytes, temporaries};
 use crate::trace::{Buffer, BufferId, Convolution, Event, StepTrace};
 use crate::workspace::{WorkspaceBytes, convolution_bytes, cublas_bytes};
 
@@ -139,6 +139,9 @@ struct Run<'a, W> {
 }
 
 type Step = std::result::Result<(), OutOfMemory>;
+
+/// Temporaries of the optimiser, with their sizes.
+type Temporaries = Vec<(Allocation, u64)>;
 
 /// A trace with the workspaces of its convolutions.
 struct Prepared<'t> {
@@ -340,45 +343,49 @@ impl<W: FnMut(Moment<'_>)> Run<'_, W> {
             .filter(|(_, gradient)| gradient.is_some())
             .map(|(weight, _)| weight)
             .collect();
-        let trained = || trained.iter().copied();
+        let sizes = || trained.iter().map(|weight| parameter_bytes(workload, weight));
+        let decayed = if copies_gradients(workload.setup()) { self.take_together(sizes())? } else { Vec::new() };
         if is_first {
-            for weight in trained() {
-                for bytes in state_bytes(workload, weight).into_iter().filter(|&bytes| bytes > 0) {
-                    self.persist(bytes, |usage| &mut usage.optimizer)?;
-                }
+            for bytes in trained.iter().flat_map(|weight| state_bytes(workload, weight)).filter(|&bytes| bytes > 0) {
+                self.persist(bytes, |usage| &mut usage.optimizer)?;
             }
         }
         match temporaries(workload.setup().optimizer) {
             StepTemporaries::None => {}
             StepTemporaries::Together => {
-                let sizes = trained().map(|weight| parameter_bytes(workload, weight));
-                self.together(sizes)?;
+                let taken = self.take_together(sizes())?;
+                self.give_back_together(taken);
             }
             StepTemporaries::InTurn(count) => {
-                for weight in trained() {
-                    let bytes = parameter_bytes(workload, weight);
-                    self.together(std::iter::repeat_n(bytes, count as usize))?;
+                for bytes in sizes() {
+                    let taken = self.take_together(std::iter::repeat_n(bytes, count as usize))?;
+                    self.give_back_together(taken);
                 }
             }
         }
+        self.give_back_together(decayed);
         Ok(())
     }
 
-    /// Temporaries that are alive at the same time.
-    fn together(&mut self, sizes: impl Iterator<Item = u64>) -> Step {
-        let mut alive = Vec::new();
-        let mut total = 0;
+    /// Temporaries that are alive at the same time, with their sizes.
+    fn take_together(&mut self, sizes: impl Iterator<Item = u64>) -> std::result::Result<Temporaries, OutOfMemory> {
+        let mut taken = Temporaries::new();
         for bytes in sizes {
-            alive.push(self.allocator.allocate(bytes)?);
-            total += bytes;
+            taken.push((self.allocator.allocate(bytes)?, bytes));
             self.ledger.usage.temporaries += bytes;
             self.look();
         }
-        for allocation in alive {
-            self.allocator.free(allocation);
+        Ok(taken)
+    }
+
+    fn give_back_together(&mut self, taken: Temporaries) {
+        if taken.is_empty() {
+            return;
         }
-        self.ledger.usage.temporaries -= total;
+        for (allocation, bytes) in taken {
+            self.allocator.free(allocation);
+            self.ledger.usage.temporaries -= bytes;
+        }
         self.look();
-        Ok(())
     }
 }
