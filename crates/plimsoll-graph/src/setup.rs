@@ -158,7 +158,7 @@ pub struct TrainingSetup {
     /// Whether gradients are zeroed in place instead of dropped between steps (`zero_grad(set_to_none=False)`).
     #[serde(default, skip_serializing_if = "is_false")]
     pub keeps_gradients: bool,
-    /// Whether the optimiser has a weight decay. SGD, Adam and RMSprop then add it to a copy of all gradients.
+    /// Whether the optimiser has a weight decay. SGD, Adam and `RMSprop` then add it to a copy of all gradients.
     #[serde(default, skip_serializing_if = "is_false")]
     pub weight_decay: bool,
     /// Batch of a forward pass before training, as tools that print a model's layers run one.
@@ -170,6 +170,9 @@ pub struct TrainingSetup {
     /// Whether cuDNN tries all algorithms for each new shape (`torch.backends.cudnn.benchmark`).
     #[serde(default, skip_serializing_if = "is_false")]
     pub cudnn_benchmark: bool,
+    /// Whether the next batch is copied to the GPU, on a stream of its own, while a step runs, as timm's loader does.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub prefetches: bool,
     /// Whether the allocator grows segments in place (`expandable_segments:True`).
     #[serde(default, skip_serializing_if = "is_false")]
     pub expandable_segments: bool,
@@ -208,6 +211,7 @@ impl TrainingSetup {
             startup_batch: None,
             last_batch: None,
             cudnn_benchmark: false,
+            prefetches: false,
             expandable_segments: false,
             max_split_size_mib: None,
         }

@@ -16,6 +16,7 @@ mod ledger;
 mod lower;
 mod memory;
 mod optimizer;
+mod prefetch;
 mod replay;
 mod roofline;
 mod simulation;

@@ -7,7 +7,8 @@ use plimsoll_graph::{NodeId, Weight, WeightId, Workload};
 use crate::allocator::{Allocation, AllocatorSettings, CachingAllocator, OutOfMemory};
 use crate::ledger::{Ledger, Usage};
 use crate::optimizer::{StepTemporaries, copies_gradients, parameter_bytes, state_bytes, temporaries};
-use crate::trace::{Buffer, BufferId, Convolution, Event, StepTrace};
+use crate::prefetch::prefetched;
+use crate::trace::{Buffer, BufferId, Convolution, Event, Role, StepTrace};
 use crate::workspace::{WorkspaceBytes, convolution_bytes, cublas_bytes};
 
 /// Steps of a full batch that are replayed before a smaller last one: optimiser states exist from the second on.
@@ -172,6 +173,11 @@ impl<W: FnMut(Moment<'_>)> Run<'_, W> {
             self.persist(parameter_bytes(self.workload, weight), |usage| &mut usage.weights)?;
         }
         self.startup()?;
+        if self.workload.setup().prefetches {
+            for bytes in prefetched(self.workload, trace) {
+                self.persist(bytes, |usage| &mut usage.activations)?;
+            }
+        }
         let mut held = Held::new();
         let mut full = Prepared::new(self.workload, trace);
         for step in 0..STEPS {
@@ -218,15 +224,18 @@ impl<W: FnMut(Moment<'_>)> Run<'_, W> {
         self.node = None;
         for event in &trace.events {
             match *event {
+                Event::Allocate(id) if self.is_prefetched(trace.buffers[id.0 as usize]) => {}
                 Event::Allocate(id) => {
                     let buffer = trace.buffers[id.0 as usize];
                     self.node = buffer.node;
                     step.current[id.0 as usize] = self.allocator.allocate(buffer.bytes)?;
                     self.ledger.take(buffer);
                 }
+                Event::Free(id) if self.is_prefetched(trace.buffers[id.0 as usize]) => {}
                 Event::Free(id) => self.give_back(step.take(id), trace.buffers[id.0 as usize]),
                 Event::DropPrevious(slot) => {
-                    if let Some((allocation, buffer)) = held.get_mut(slot as usize).and_then(Option::take) {
+                    let dropped = held.get_mut(slot as usize).and_then(Option::take);
+                    if let Some((allocation, buffer)) = dropped.filter(|(_, buffer)| !self.is_prefetched(*buffer)) {
                         self.give_back(allocation, buffer);
                     }
                 }
@@ -248,6 +257,11 @@ impl<W: FnMut(Moment<'_>)> Run<'_, W> {
             held.push(Some((step.take(id), trace.buffers[id.0 as usize])));
         }
         Ok(())
+    }
+
+    /// Whether a buffer is part of a batch that the loader has set aside already.
+    fn is_prefetched(&self, buffer: Buffer) -> bool {
+        self.phase != Phase::Startup && self.workload.setup().prefetches && buffer.role == Role::Input
     }
 
     fn look(&mut self) {

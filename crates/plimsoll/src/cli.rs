@@ -164,6 +164,9 @@ pub(crate) struct FrameworkArguments {
     /// Gradients are zeroed in place (`zero_grad(set_to_none=False)`).
     #[arg(long)]
     pub(crate) keep_gradients: bool,
+    /// The loader copies the next batch to the GPU while a step runs (timm's does).
+    #[arg(long)]
+    pub(crate) prefetch: bool,
     /// The optimiser has a weight decay, for which SGD, Adam and `RMSprop` copy all gradients.
     #[arg(long)]
     pub(crate) weight_decay: bool,

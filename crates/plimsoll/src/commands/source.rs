@@ -52,6 +52,7 @@ pub(crate) fn setup(arguments: &SetupArguments) -> Result<Option<TrainingSetup>>
     setup.startup_batch = framework.startup_batch;
     setup.cudnn_benchmark = framework.cudnn_benchmark;
     setup.keeps_gradients = framework.keep_gradients;
+    setup.prefetches = framework.prefetch;
     setup.weight_decay = framework.weight_decay;
     setup.expandable_segments = framework.expandable_segments;
     setup.max_split_size_mib = framework.max_split_size;
