@@ -56,7 +56,7 @@ pub(crate) const fn temporaries(optimizer: Optimizer) -> StepTemporaries {
 
 /// Whether a step begins with a copy of all gradients, to which the decay of the weights is added.
 ///
-/// AdamW and Adafactor shrink the weights themselves.
+/// `AdamW` and Adafactor shrink the weights themselves.
 pub(crate) const fn copies_gradients(setup: &TrainingSetup) -> bool {
     use Optimizer::{Adam, RmsProp, Sgd, SgdMomentum};
     setup.weight_decay && matches!(setup.optimizer, Sgd | SgdMomentum | Adam | RmsProp)
