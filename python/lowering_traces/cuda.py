@@ -163,7 +163,8 @@ def _sum(
     empty: Empty, input: torch.Tensor, dims: list[int], keepdim: bool = False, dtype: torch.dtype | None = None
 ) -> torch.Tensor:
     """Sums of many rows meet in a buffer, one place for each thread: ``Reduce.cuh``, on an A100."""
-    result = empty(torch.sum(input, dims, keepdim).shape, input, dtype)
+    whole = torch.sum(input, dims, keepdim, dtype=dtype)
+    result = empty(whole.shape, whole)
     columns, rows = result.numel(), input.numel() // max(result.numel(), 1)
     vector = next(size for size in (4, 2, 1) if columns % size == 0)
     width, height = 32, 512 // vector // 32
@@ -175,10 +176,18 @@ def _sum(
     return result
 
 
+def _scatter(
+    empty: Empty, input: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor
+) -> torch.Tensor:
+    """Autograd scatters into its zeros in place, but not while a dispatch mode watches."""
+    return empty(input.shape, input) if torch.is_grad_enabled() else input
+
+
 STAND_INS: dict[Any, Callable[..., Any]] = {
     aten.native_dropout.default: _native_dropout,
     aten.embedding_dense_backward.default: _embedding_dense_backward,
     aten.sum.dim_IntList: _sum,
+    aten.scatter.src: _scatter,
     aten._scaled_dot_product_efficient_attention.default: _efficient_attention,
     aten._scaled_dot_product_efficient_attention_backward.default: _efficient_attention_backward,
 }

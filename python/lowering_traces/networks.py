@@ -350,6 +350,8 @@ CASES: dict[str, Case] = {
     "gated_linear": Case(lambda: _sequence(Gated(32)), SEQUENCE),
     "multiply_scalar": Case(lambda: _vector(Lambda(lambda x: x * 0.5), nn.ReLU()), VECTOR),
     "divide": Case(lambda: _vector(Lambda(lambda x: x / (1.0 + x.abs()))), VECTOR),
+    "subtract_from_one": Case(lambda: _vector(Lambda(lambda x: 1 - x.tanh())), VECTOR),
+    "subtract_broadcast": Case(lambda: _vector(Lambda(lambda x: x - x.tanh().mean(-1, keepdim=True))), VECTOR),
     "subtract": Case(lambda: _vector(Lambda(lambda x: x.tanh() - x.sigmoid())), VECTOR),
     "add_inplace": Case(lambda: _vector(Lambda(lambda x: (x * 0.5).add_(x)), nn.ReLU()), VECTOR),
     "dense_block": Case(lambda: _image(Dense(8, 4, 3), channels=20), IMAGE),
@@ -365,11 +367,25 @@ CASES: dict[str, Case] = {
     "upsample_bilinear": Case(lambda: _image(nn.Upsample(scale_factor=2, mode="bilinear")), IMAGE),
     "pad": Case(lambda: _image(nn.ZeroPad2d(1)), IMAGE),
     "pad_reflect": Case(lambda: _image(nn.ReflectionPad2d(1)), IMAGE),
+    "pad_replicate": Case(lambda: _image(nn.ReplicationPad2d(1)), IMAGE),
     "softmax": Case(lambda: _sequence(Lambda(lambda x: x.softmax(-1))), SEQUENCE),
     "log_softmax_output": Case(lambda: nn.Sequential(_vector(nn.ReLU()), nn.LogSoftmax(-1)), VECTOR),
     "softmax_output": Case(lambda: nn.Sequential(_vector(nn.ReLU()), nn.Softmax(-1)), VECTOR),
     "reduce_max": Case(
         lambda: nn.Sequential(nn.Linear(16, 32), Lambda(lambda x: x.amax(1)), nn.Linear(32, 10)), SEQUENCE
+    ),
+    "reduce_max_index": Case(
+        lambda: nn.Sequential(nn.Linear(16, 32), Lambda(lambda x: x.max(1)[0]), nn.Linear(32, 10)), SEQUENCE
+    ),
+    "reduce_norm": Case(lambda: _vector(Lambda(lambda x: x / x.norm(dim=-1, keepdim=True))), VECTOR),
+    "reduce_std": Case(
+        lambda: nn.Sequential(nn.Linear(16, 32), Lambda(lambda x: x.std(1)), nn.Linear(32, 10)), SEQUENCE
+    ),
+    "reduce_var": Case(
+        lambda: nn.Sequential(nn.Linear(16, 32), Lambda(lambda x: x.var(1)), nn.Linear(32, 10)), SEQUENCE
+    ),
+    "reduce_logsumexp": Case(
+        lambda: nn.Sequential(nn.Linear(16, 32), Lambda(lambda x: x.logsumexp(1)), nn.Linear(32, 10)), SEQUENCE
     ),
     "reduce_sum": Case(
         lambda: nn.Sequential(nn.Linear(16, 32), Lambda(lambda x: x.sum(1)), nn.Linear(32, 10)), SEQUENCE

@@ -108,6 +108,16 @@ def _binary(function: str) -> Rule:
     return lambda call: Operation("binary", {"function": function} | _set(inplace=call.inplace))
 
 
+def _difference(call: Call) -> Operation:
+    """With one operand: a sum if a number is taken from it, a difference if it is taken from a number."""
+    is_reversed = call.name == "rsub"
+    if not is_reversed and not isinstance(call.arguments["other"], torch.Tensor):
+        return _binary("add")(call)
+    operation = _binary("subtract")(call)
+    operation.operands = ("other", "self") if is_reversed else ("self", "other")
+    return operation
+
+
 def _product(left: str, right: str, bias: str | None = None) -> Rule:
     """A matrix product: a linear layer where the right side is a weight, otherwise of two activations."""
     operands = (left, right) if bias is None else (left, right, bias)
@@ -152,6 +162,21 @@ def _pool(kind: str) -> Rule:
 
 def _adaptive_pool(kind: str) -> Rule:
     return lambda call: Operation("pool", {"kind": kind})
+
+
+def _pad(mode: str) -> Rule:
+    return lambda call: Operation("pad", {"mode": mode})
+
+
+def _reduce(function: str) -> Rule:
+    return lambda call: Operation("reduce", {"function": function})
+
+
+def _extremum(call: Call) -> Operation:
+    """The largest or smallest of two tensors, along a dimension with its position, or of all elements."""
+    if "other" in call.arguments:
+        return _binary("other")(call)
+    return _reduce("max" if "dim" in call.arguments else "amax")(call)
 
 
 def _dropout(call: Call) -> Operation:
@@ -243,7 +268,8 @@ RULES: dict[str, Rule] = {
         "scaled_dot_product_attention _scaled_dot_product_efficient_attention "
         "_scaled_dot_product_flash_attention _scaled_dot_product_cudnn_attention",
     ),
-    **_all(_binary("add"), "add sub rsub"),
+    "add": _binary("add"),
+    **_all(_difference, "sub rsub"),
     "mul": _binary("multiply"),
     "div": _binary("divide"),
     **_all(
@@ -253,16 +279,19 @@ RULES: dict[str, Rule] = {
     ),
     **_all(_plain("concat"), "cat stack"),
     **_all(_plain("copy"), "_to_copy clone flip repeat roll"),
-    **_all(
-        _plain("pad"),
-        "constant_pad_nd reflection_pad1d reflection_pad2d reflection_pad3d "
-        "replication_pad1d replication_pad2d replication_pad3d",
-    ),
-    **_all(
-        _plain("reduce"),
-        "all amax amin any argmax argmin linalg_vector_norm logsumexp max mean min norm prod std std_mean sum "
-        "var var_mean",
-    ),
+    "constant_pad_nd": _plain("pad"),
+    **_all(_pad("reflect"), "reflection_pad1d reflection_pad2d reflection_pad3d"),
+    **_all(_pad("replicate"), "replication_pad1d replication_pad2d replication_pad3d"),
+    "mean": _plain("reduce"),
+    "sum": _reduce("sum"),
+    **_all(_extremum, "max min"),
+    **_all(_reduce("amax"), "amax amin"),
+    "prod": _reduce("product"),
+    **_all(_reduce("norm"), "linalg_vector_norm norm"),
+    **_all(_reduce("std"), "std std_mean"),
+    **_all(_reduce("var"), "var var_mean"),
+    "logsumexp": _reduce("logsumexp"),
+    **_all(_reduce("index"), "all any argmax argmin"),
     **_all(
         _plain("upsample"),
         "_upsample_bicubic2d_aa _upsample_bilinear2d_aa upsample_bicubic2d upsample_bilinear2d "

@@ -31,7 +31,7 @@ pub use error::{GraphError, Result};
 pub use family::Family;
 pub use gpu::{Gpu, GpuCatalogue, MigSlice};
 pub use graph::{Graph, GraphParts, Node, NodeId, TensorId, TensorSpec, Weight, WeightId, WeightKind};
-pub use op::{Activation, AttentionKernel, Binary, Conv, Op, Pool, PoolKind, RecurrentCell};
+pub use op::{Activation, AttentionKernel, Binary, Conv, Op, PadMode, Pool, PoolKind, RecurrentCell, Reduction};
 pub use setup::{Loss, Optimizer, Precision, TrainingSetup};
 pub use shape::{Dim, Shape};
 pub use workload::Workload;

@@ -96,9 +96,17 @@ pub enum Op {
     /// Contiguous copy, clone, roll, cast: new storage, nothing saved.
     Copy,
     /// Padding.
-    Pad,
+    Pad {
+        /// What the border is filled with.
+        #[serde(default, skip_serializing_if = "is_default")]
+        mode: PadMode,
+    },
     /// Mean, sum, maximum or norm over dimensions.
-    Reduce,
+    Reduce {
+        /// Which one.
+        #[serde(default, skip_serializing_if = "is_default")]
+        function: Reduction,
+    },
     /// Interpolation to a larger or smaller grid.
     Upsample,
     /// Rows picked by index (gather, index-select, advanced indexing).
@@ -120,6 +128,10 @@ pub enum Op {
         /// The source's name.
         name: String,
     },
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Attributes of a convolution; the kernel's length is the number of spatial dimensions.
@@ -267,14 +279,73 @@ impl Activation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Binary {
-    /// Sum or difference: backward needs neither input.
+    /// Sum: backward needs neither input.
     Add,
+    /// Difference: the gradient of what is taken away is negated. With one input: that is taken from a number.
+    Subtract,
     /// Product: backward needs both inputs.
     Multiply,
     /// Quotient: backward needs both inputs.
     Divide,
     /// Anything else with two inputs.
     Other,
+}
+
+/// What a border is filled with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PadMode {
+    /// A number: backward needs nothing.
+    #[default]
+    Constant,
+    /// What stands on the other side of the edge.
+    Reflect,
+    /// The edge itself.
+    Replicate,
+}
+
+/// What a reduction makes of many elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reduction {
+    /// Their mean.
+    #[default]
+    Mean,
+    /// Their sum.
+    Sum,
+    /// The largest or smallest, with its position.
+    Max,
+    /// The largest or smallest, whose gradient equals share.
+    Amax,
+    /// Their product.
+    Product,
+    /// The norm of the vector that they are.
+    Norm,
+    /// Their standard deviation.
+    Std,
+    /// Their variance.
+    Var,
+    /// The logarithm of the sum of their exponentials.
+    #[serde(rename = "logsumexp")]
+    LogSumExp,
+    /// A position, or whether all or any are true: no gradient flows back.
+    Index,
+}
+
+impl Reduction {
+    /// Every function, in order.
+    pub const ALL: [Self; 10] = [
+        Self::Mean,
+        Self::Sum,
+        Self::Max,
+        Self::Amax,
+        Self::Product,
+        Self::Norm,
+        Self::Std,
+        Self::Var,
+        Self::LogSumExp,
+        Self::Index,
+    ];
 }
 
 /// How attention is computed.
@@ -359,14 +430,15 @@ impl Op {
             Self::Attention { kernel: AttentionKernel::Fused, .. } => "attention_fused",
             Self::Attention { kernel: AttentionKernel::Eager, .. } => "attention_eager",
             Self::MatMul => "mat_mul",
-            Self::Binary { function: Binary::Add, .. } => "add",
+            // Estimators know a difference as a sum.
+            Self::Binary { function: Binary::Add | Binary::Subtract, .. } => "add",
             Self::Binary { function: Binary::Multiply, .. } => "multiply",
             Self::Binary { .. } => "binary",
             Self::Concat => "concat",
             Self::View => "view",
             Self::Copy => "copy",
-            Self::Pad => "pad",
-            Self::Reduce => "reduce",
+            Self::Pad { .. } => "pad",
+            Self::Reduce { .. } => "reduce",
             Self::Upsample => "upsample",
             Self::Gather => "gather",
             Self::Recurrent { .. } => "recurrent",

@@ -2,8 +2,9 @@
 
 use jsonschema::Validator;
 use plimsoll_graph::{
-    Activation, AttentionKernel, Binary, Conv, DType, Family, Graph, GraphBuilder, GraphParts, Node, Op, Pool,
-    PoolKind, RecurrentCell, Result, Shape, TensorId, TensorSpec, Weight, WeightId, WeightKind, json, summary,
+    Activation, AttentionKernel, Binary, Conv, DType, Family, Graph, GraphBuilder, GraphParts, Node, Op, PadMode, Pool,
+    PoolKind, RecurrentCell, Reduction, Result, Shape, TensorId, TensorSpec, Weight, WeightId, WeightKind, json,
+    summary,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value};
@@ -67,13 +68,13 @@ fn operators() -> Vec<Op> {
         Op::Concat,
         Op::View,
         Op::Copy,
-        Op::Pad,
-        Op::Reduce,
         Op::Upsample,
         Op::Gather,
         Op::Other { name: "frobnicate".into() },
     ];
-    operators.extend([Binary::Add, Binary::Multiply, Binary::Divide, Binary::Other].map(binary));
+    operators.extend([PadMode::Constant, PadMode::Reflect, PadMode::Replicate].map(|mode| Op::Pad { mode }));
+    operators.extend(Reduction::ALL.map(|function| Op::Reduce { function }));
+    operators.extend([Binary::Add, Binary::Subtract, Binary::Multiply, Binary::Divide, Binary::Other].map(binary));
     operators.extend([RecurrentCell::Rnn, RecurrentCell::Gru, RecurrentCell::Lstm].map(recurrent));
     operators.extend(Activation::ALL.map(|function| Op::Activation { function, inplace: true }));
     operators
@@ -166,8 +167,10 @@ fn the_lists_of_schema_document_and_code_are_the_same() {
     assert!(all_are::<DType>(&list("/$defs/dtype/enum"), 11));
     assert!(all_are::<WeightKind>(&list("/$defs/weight/properties/kind/enum"), 3));
     assert!(all_are::<PoolKind>(&attributes("pool", "kind"), 4));
-    assert!(all_are::<Binary>(&attributes("binary", "function"), 4));
+    assert!(all_are::<Binary>(&attributes("binary", "function"), 5));
     assert!(all_are::<AttentionKernel>(&attributes("attention", "kernel"), 2));
+    assert!(all_are::<PadMode>(&attributes("pad", "mode"), 3));
+    assert!(all_are::<Reduction>(&attributes("reduce", "function"), 10));
     assert!(all_are::<RecurrentCell>(&attributes("recurrent", "cell"), 3));
     let rows = FORMAT.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
     let documented: Vec<&str> = rows.map(|(name, _)| name).filter(|name| Op::NAMES.contains(name)).collect();

@@ -2,7 +2,8 @@
 
 use plimsoll_graph::summary::{is_summary, parse};
 use plimsoll_graph::{
-    Activation, DType, Family, Graph, GraphBuilder, GraphError, Node, Op, Result, Shape, Value, WeightKind, json,
+    Activation, DType, Family, Graph, GraphBuilder, GraphError, Node, Op, Reduction, Result, Shape, Value, WeightKind,
+    json,
 };
 use proptest::prelude::*;
 
@@ -152,7 +153,7 @@ fn a_transformer_has_its_tables_and_projections() {
     assert_eq!(weights(&graph, "MultiheadAttention:4-1.in_proj"), [vec![192, 64], vec![192]]);
     assert_eq!(weights(&graph, "MultiheadAttention:4-1"), [vec![64, 64], vec![64]]);
     // The mean over tokens is functional.
-    assert_eq!(node(&graph, "Linear:1-6.reduce").op, Op::Reduce);
+    assert_eq!(node(&graph, "Linear:1-6.reduce").op, Op::Reduce { function: Reduction::Mean });
     assert!(graph.unknown_operators().is_empty());
 }
 

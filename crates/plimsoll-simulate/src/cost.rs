@@ -60,7 +60,7 @@ pub fn node_cost(workload: &Workload, node: &Node) -> NodeCost {
             let width = node.outputs.first().map_or(1, |&id| graph.tensor(id).shape.last().factor()).max(1);
             (outputs / width).saturating_mul(2 * parameters).max(gates * outputs)
         }
-        Op::Embedding { .. } | Op::View | Op::Copy | Op::Concat | Op::Pad | Op::Gather => 0,
+        Op::Embedding { .. } | Op::View | Op::Copy | Op::Concat | Op::Pad { .. } | Op::Gather => 0,
         _ => outputs.max(input),
     };
     NodeCost { flops, read_bytes, write_bytes }

@@ -6,7 +6,7 @@
 use super::network::Network;
 use crate::dtype::DType;
 use crate::graph::TensorId;
-use crate::op::{Binary, Op, Pool, PoolKind};
+use crate::op::{Binary, Op, Pool, PoolKind, Reduction};
 use crate::shape::{Dim, Shape};
 
 /// Name of an operation that must stand between two rows and that no rule could tell.
@@ -107,7 +107,7 @@ impl Network {
             }
             Way::Earlier => self.earlier(shape).next().map(read),
             Way::Skip => self.skip(shape),
-            Way::Reduce => is_reduced(from, shape).then(|| of_current(Op::Reduce)),
+            Way::Reduce => is_reduced(from, shape).then(|| of_current(Op::Reduce { function: Reduction::Mean })),
             Way::Resize => resize(from, shape).map(of_current),
         }
     }

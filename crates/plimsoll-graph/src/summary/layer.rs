@@ -1,6 +1,6 @@
 //! What a module's class computes.
 
-use crate::op::{Activation, Op, PoolKind, RecurrentCell};
+use crate::op::{Activation, Op, PadMode, PoolKind, RecurrentCell};
 
 /// How a layer is put into a graph.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,7 +106,7 @@ fn sized(class: &str) -> Option<Layer> {
         "AdaptiveMaxPool" => Layer::Pool(PoolKind::AdaptiveMax),
         "AdaptiveAvgPool" => Layer::Pool(PoolKind::AdaptiveAverage),
         _ if stem.ends_with("Dropout") => dropout(),
-        _ if stem.ends_with("Pad") => Layer::Reshape(Op::Pad),
+        _ if stem.ends_with("Pad") => Layer::Reshape(Op::Pad { mode: PadMode::default() }),
         _ => return None,
     })
 }
@@ -127,7 +127,7 @@ mod tests {
             ("ConvTranspose3d", Layer::Conv { rank: 3, transposed: true }),
             ("NonDynamicallyQuantizableLinear", Layer::Linear),
             ("LlamaRMSNorm", Layer::Norm(Op::RmsNorm)),
-            ("ConstantPad1d", Layer::Reshape(Op::Pad)),
+            ("ConstantPad1d", Layer::Reshape(Op::Pad { mode: PadMode::default() })),
             ("GELUActivation", Layer::Elementwise(Op::Activation { function: Activation::Gelu, inplace: false })),
             ("Hardswish", Layer::Elementwise(Op::Activation { function: Activation::HardSwish, inplace: false })),
             ("Identity", Layer::Reshape(Op::View)),

@@ -106,13 +106,18 @@ impl Lowering<'_> {
         let first = incoming[0];
         let mut gradients = Vec::with_capacity(node.inputs.len());
         let mut unsummed = Vec::new();
-        for &id in &node.inputs {
+        for (position, &id) in node.inputs.iter().enumerate() {
             if !self.needs_gradient[id.0 as usize] {
                 continue;
             }
             let elements = self.elements[id.0 as usize];
             let same_size = elements == output && incoming.len() == 1;
-            let gradient = match rule.gradient {
+            let way = match rule.gradient {
+                InputGradient::PassedFirst if position == 0 => InputGradient::Passed,
+                InputGradient::PassedFirst => InputGradient::Elementwise,
+                way => way,
+            };
+            let gradient = match way {
                 InputGradient::Passed if same_size && !self.changes_width(node, id) => {
                     self.tape.retain(first.buffer);
                     self.passed(node, first)

@@ -143,8 +143,10 @@ impl Lowering<'_> {
                 self.keep(index, buffer);
             }
         }
-        if rule.output {
-            for &id in node.outputs.iter().take(1) {
+        let first = usize::from(!rule.output);
+        let kept = if rule.further_outputs { node.outputs.len() } else { usize::from(rule.output) };
+        if first < kept {
+            for &id in &node.outputs[first..kept.min(node.outputs.len())] {
                 if let Some(buffer) = self.values[id.0 as usize] {
                     self.keep(index, buffer);
                 }

@@ -3,7 +3,9 @@
 //! Sources: PyTorch's `derivatives.yaml` and the CUDA kernels behind it (version 2.x), held against PyTorch itself in
 //! `tests/golden.rs`. A reader can check the table operator by operator; nothing here is fitted.
 
-use plimsoll_graph::{Activation, Binary, DType, Dim, Node, Op, Pool, PoolKind, TensorId, Workload};
+use plimsoll_graph::{
+    Activation, Binary, DType, Dim, Node, Op, PadMode, Pool, PoolKind, Reduction, TensorId, Workload,
+};
 
 use super::aten;
 use super::kernels;
@@ -29,6 +31,8 @@ pub(super) enum InputGradient {
     Elementwise,
     /// The very same tensor, if the sizes agree.
     Passed,
+    /// That of the first input the very same tensor, those of others tensors of their own.
+    PassedFirst,
     /// A view into it that is not contiguous.
     Slice,
 }
@@ -72,6 +76,8 @@ pub(super) struct Rule {
     pub(super) others: Keep,
     /// Whether the output is kept.
     pub(super) output: bool,
+    /// Whether further outputs are kept, such as indices.
+    pub(super) further_outputs: bool,
     /// Masks, indices and statistics that are kept, in bytes each.
     pub(super) extra: [u64; 3],
     /// Whether these are made before the output.
@@ -95,6 +101,7 @@ impl Rule {
         input: Keep::Never,
         others: Keep::Never,
         output: false,
+        further_outputs: false,
         extra: [0; 3],
         extra_first: false,
         forward_temporary: 0,
@@ -184,8 +191,10 @@ pub(super) fn rule(site: Site<'_>) -> Rule {
         Op::Binary { function, .. } => binary(*function, site),
         Op::Concat => Rule { gradient: InputGradient::Slice, ..Rule::PLAIN },
         Op::View | Op::Copy => Rule::PASSED,
-        Op::Pad => Rule::PLAIN,
-        Op::Reduce => Rule { forward_temporary: site.reduction_bytes(), ..Rule::PLAIN },
+        // A border of numbers has no gradient; one of elements adds theirs to those that they were taken from.
+        Op::Pad { mode: PadMode::Constant } => Rule::PLAIN,
+        Op::Pad { .. } => Rule::DENSE,
+        Op::Reduce { function } => reduction(*function, site),
         Op::Upsample => Rule { needs_rows: true, ..Rule::PLAIN },
         Op::Gather => Rule { others: Keep::Always, ..Rule::PLAIN },
         Op::Recurrent { cell, layers, bidirectional, .. } => kernels::recurrent(site, *cell, *layers, *bidirectional),
@@ -220,6 +229,9 @@ fn binary(function: Binary, site: Site<'_>) -> Rule {
     let one = Scratch::Held(site.width.saturating_mul(site.output));
     match function {
         Binary::Add => Rule::PASSED,
+        // What a number is taken from, or what is taken from one: the gradient of the latter is negated.
+        Binary::Subtract if is_scaled => Rule::ELEMENTWISE,
+        Binary::Subtract => Rule { gradient: InputGradient::PassedFirst, ..Rule::PLAIN },
         Binary::Multiply | Binary::Divide if is_scaled => Rule::ELEMENTWISE,
         Binary::Multiply if node.inputs.len() < 2 => {
             Rule { input: Keep::ForWeights, after: Scratches::of([one]), ..Rule::ELEMENTWISE }
@@ -235,6 +247,35 @@ fn binary(function: Binary, site: Site<'_>) -> Rule {
         // Powers: the next lower one, and that times the exponent.
         Binary::Other if node.inputs.len() < 2 => Rule { before: Scratches::of([one, one]), ..Rule::INPUT },
         Binary::Other => Rule::INPUTS,
+    }
+}
+
+/// What many elements become. Means and sums spread their gradient; the rest compare with the input.
+fn reduction(function: Reduction, site: Site<'_>) -> Rule {
+    let Site { width, input, output, .. } = site;
+    let elements = Scratch::Held(width.saturating_mul(input));
+    let with_output = Rule { output: true, ..Rule::INPUT };
+    match function {
+        Reduction::Mean | Reduction::Sum => Rule { forward_temporary: site.reduction_bytes(), ..Rule::PLAIN },
+        Reduction::Index => Rule::PLAIN,
+        // Positions, where the graph does not list them.
+        Reduction::Max if site.node.outputs.len() < 2 => Rule::PLAIN.and(output.saturating_mul(8)),
+        Reduction::Max => Rule { further_outputs: true, ..Rule::PLAIN },
+        // A mask of equals, how many there are, and the share of each.
+        Reduction::Amax => Rule {
+            before: Scratches::of([
+                Scratch::Held(input),
+                Scratch::Held(output.saturating_mul(8)),
+                Scratch::Held(width.saturating_mul(output)),
+            ]),
+            ..with_output
+        },
+        Reduction::Product | Reduction::Norm => with_output,
+        // Deviations from the mean.
+        Reduction::Std => Rule { before: Scratches::of([elements]), ..with_output },
+        Reduction::Var => Rule { before: Scratches::of([elements]), ..Rule::INPUT },
+        // Differences and their exponentials.
+        Reduction::LogSumExp => Rule { before: Scratches::of([elements, elements]), ..with_output },
     }
 }
 

@@ -86,16 +86,17 @@ pub(super) fn passes(scene: &Scene, node: &Node) -> Passes {
         }
         Op::Binary { function, .. } => {
             let forward = elementwise(read, write, 1.0);
-            if matches!(function, Binary::Add) || (node.inputs.len() < 2 && node.weights.is_empty()) {
+            if matches!(function, Binary::Add | Binary::Subtract) || (node.inputs.len() < 2 && node.weights.is_empty())
+            {
                 return Passes::of([forward], []);
             }
             Passes::of([forward], [elementwise(2.0 * write, write, 1.0), elementwise(2.0 * write, write, 1.0)])
         }
         // The gradient of a concatenation is read in slices where it is.
         Op::Concat => Passes::of([copy(read, write)], []),
-        Op::Copy | Op::Pad | Op::Upsample => Passes::of([copy(read, write)], [copy(write, read)]),
+        Op::Copy | Op::Pad { .. } | Op::Upsample => Passes::of([copy(read, write)], [copy(write, read)]),
         Op::Gather => Passes::of([copy(write, write)], [copy(0.0, read), copy(write, write)]),
-        Op::Reduce => Passes::of([Kernel::reduction(inputs, outputs, read)], [copy(write, read)]),
+        Op::Reduce { .. } => Passes::of([Kernel::reduction(inputs, outputs, read)], [copy(write, read)]),
         _ => Passes::of([elementwise(read, write, 2.0)], [elementwise(read + write, read, 2.0)]),
     }
 }

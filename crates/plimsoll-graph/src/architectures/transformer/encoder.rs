@@ -5,7 +5,7 @@ use crate::architectures::activate;
 use crate::builder::{GraphBuilder, Value};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::op::{Binary, Op};
+use crate::op::{Binary, Op, Reduction};
 use crate::shape::Shape;
 
 impl TransformerConfig {
@@ -19,7 +19,8 @@ impl TransformerConfig {
             value = self.layer(builder, &format!("model.layers.{layer}"), value)?;
         }
         let pooled = Shape::batched(&[self.width]);
-        let mean = builder.node("mean", Op::Reduce, &[value], vec![], pooled, DType::Float32);
+        let mean =
+            builder.node("mean", Op::Reduce { function: Reduction::Mean }, &[value], vec![], pooled, DType::Float32);
         builder.linear("fc_out", mean, self.classes, true)
     }
 
