@@ -68,6 +68,7 @@ fn sample(depth: u64) -> Result<Sample, Box<dyn std::error::Error>> {
         outcome: Outcome::Unknown,
         utilisation: [Some(0.5); 6],
         published_estimates: Vec::new(),
+        doubt: None,
         features: featurize(&workload),
     })
 }

@@ -2,7 +2,7 @@
 
 use plimsoll_graph::{Activation, DType, Family, GpuCatalogue, Graph, GraphBuilder, Shape, TrainingSetup, Workload};
 
-use crate::measurement::{Label, Measurement, Outcome};
+use crate::measurement::{Doubt, Label, Measurement, Outcome};
 use crate::sample::Sample;
 
 /// A chain of linear layers.
@@ -29,6 +29,7 @@ pub(crate) fn measurement(depth: u64, batch_size: u64) -> Measurement {
         outcome: Outcome::Measured { peak_mib: 1500.0 + batch_size as f64 },
         utilisation: [Some(0.5), None, Some(0.25), Some(0.0), Some(1.0), None],
         published_estimates: vec![("horus".into(), 1024.5)],
+        doubt: Some(Doubt { reason: "reads less than at a smaller batch".into(), reading_mib: 900.5 }),
     }
 }
 

@@ -36,6 +36,7 @@ impl ContentHasher {
             outcome,
             utilisation,
             published_estimates,
+            doubt,
             features,
         } = sample;
         self.buffer.clear();
@@ -59,6 +60,11 @@ impl ContentHasher {
         for (estimator, mib) in published_estimates {
             self.text(estimator);
             self.double(*mib);
+        }
+        // A sample without a doubt keeps the fingerprint that it had before there were any.
+        if let Some(doubt) = doubt {
+            self.text(&doubt.reason);
+            self.double(doubt.reading_mib);
         }
         self.length(features.tokens.len());
         self.buffer.extend(features.tokens.iter().flat_map(|token| token.to_le_bytes()));

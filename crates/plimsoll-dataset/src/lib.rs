@@ -27,9 +27,12 @@ mod workspaces;
 pub use bins::Bins;
 pub use error::{DatasetError, Result};
 pub use hash::{ContentHasher, content_hash};
-pub use ingest::{Format, IngestCounts, IngestOptions, Sink, ingest, ingest_all};
+pub use ingest::{
+    Converted, Format, GraphFolder, GraphSource, IngestCounts, IngestOptions, JudgedRun, Layout, Run, Sink, convert, ingest,
+    ingest_all,
+};
 pub use load::{Loaded, load_samples};
-pub use measurement::{Label, Measurement, Outcome, Rejection};
+pub use measurement::{Doubt, Label, Measurement, Outcome, Rejection};
 pub use parquet::{MeasurementReader, MeasurementWriter, SampleReader, SampleWriter, read_measurements};
 pub use sample::Sample;
 pub use scaler::{Scaler, ScalerFit, Standardization};

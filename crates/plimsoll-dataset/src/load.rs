@@ -116,8 +116,8 @@ fn open_samples(path: &PathBuf) -> Result<Option<SampleReader>> {
         return Ok(None);
     }
     let groups = RowGroups::open(path)?;
-    // The three columns that nothing else has: a file of samples that lacks others is told so by its reader.
-    let marks = &SAMPLE_COLUMNS[22..];
+    // The columns that nothing else has: a file of samples that lacks others is told so by its reader.
+    let marks = &SAMPLE_COLUMNS[22..26];
     if !marks.iter().all(|mark| groups.columns().iter().any(|column| column == mark)) {
         return Ok(None);
     }

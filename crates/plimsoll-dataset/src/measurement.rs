@@ -99,6 +99,18 @@ impl Outcome {
     }
 }
 
+/// Why a reading is not taken at its word.
+///
+/// The rules that say so look at measurements only, never at an estimate. What is doubted is neither fitted to nor
+/// counted as an error; it can be scored apart, every reading at its word.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Doubt {
+    /// What speaks against the reading, as one sentence.
+    pub reason: String,
+    /// The reading, MiB.
+    pub reading_mib: f64,
+}
+
 /// One run of a workload and what was measured of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measurement {
@@ -120,6 +132,8 @@ pub struct Measurement {
     pub utilisation: [Option<f64>; 6],
     /// Estimates that others published for this very row: (estimator, MiB).
     pub published_estimates: Vec<(String, f64)>,
+    /// Set where the reading is doubted: [`Measurement::outcome`] then says only what is certain.
+    pub doubt: Option<Doubt>,
 }
 
 impl Measurement {
@@ -135,6 +149,7 @@ impl Measurement {
             outcome: Outcome::Unknown,
             utilisation: [None; 6],
             published_estimates: Vec::new(),
+            doubt: None,
         }
     }
 

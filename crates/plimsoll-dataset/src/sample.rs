@@ -4,7 +4,7 @@ use plimsoll_features::{Features, featurize_simulated};
 use plimsoll_graph::Family;
 use plimsoll_simulate::Simulation;
 
-use crate::measurement::{Label, Measurement, Outcome};
+use crate::measurement::{Doubt, Label, Measurement, Outcome};
 
 /// Features and targets of one row, with what splits and reports group by.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +31,8 @@ pub struct Sample {
     pub utilisation: [Option<f32>; 6],
     /// Estimates that others published for this very row: (estimator, MiB).
     pub published_estimates: Vec<(String, f64)>,
+    /// Set where the reading is doubted: the outcome then says only what is certain.
+    pub doubt: Option<Doubt>,
     /// What estimators see.
     pub features: Features,
 }
@@ -56,6 +58,7 @@ impl Sample {
             outcome: measurement.outcome,
             utilisation: measurement.utilisation.map(|ratio| ratio.map(|ratio| ratio as f32)),
             published_estimates: measurement.published_estimates.clone(),
+            doubt: measurement.doubt.clone(),
             features: featurize_simulated(workload, simulation),
         }
     }

@@ -1,6 +1,6 @@
 //! An estimate beside what was measured.
 
-use plimsoll_dataset::{Label, Outcome, Sample, Target, UTILISATION};
+use plimsoll_dataset::{Doubt, Label, Outcome, Sample, Target, UTILISATION};
 use plimsoll_graph::Family;
 use plimsoll_model::{Estimate, Estimator};
 
@@ -37,6 +37,8 @@ pub struct Prediction {
     pub estimate: Estimate,
     /// What the simulator says in MiB, where it was asked.
     pub simulated_mib: Option<f64>,
+    /// Set where the reading is doubted: the outcome then says only what is certain.
+    pub doubt: Option<Doubt>,
 }
 
 impl Prediction {
@@ -57,6 +59,7 @@ impl Prediction {
             utilisation: sample.utilisation.map(|ratio| ratio.map(f64::from)),
             estimate,
             simulated_mib: Some(f64::from(sample.features.analytic.simulated_mib())),
+            doubt: sample.doubt.clone(),
         }
     }
 
@@ -76,6 +79,16 @@ impl Prediction {
             Some(index) => self.estimate.utilisation[index].map(|ratio| ratio * target.per_ratio()),
         }
         .filter(|value| value.is_finite())
+    }
+
+    /// The same row with its reading taken at its word, doubted or not.
+    #[must_use]
+    pub fn as_read(&self) -> Self {
+        let outcome = match &self.doubt {
+            Some(doubt) => Outcome::Measured { peak_mib: doubt.reading_mib },
+            None => self.outcome,
+        };
+        Self { outcome, doubt: None, ..self.clone() }
     }
 
     /// Signed error of the memory estimate relative to the measured peak, in percent.
@@ -142,6 +155,7 @@ pub(crate) mod tests {
             utilisation: [None; 6],
             estimate: Estimate { peak_memory_mib: Some(estimated_mib), ..Estimate::default() },
             simulated_mib: None,
+            doubt: None,
         }
     }
 
@@ -158,6 +172,7 @@ pub(crate) mod tests {
             outcome: Outcome::Measured { peak_mib: 8222.0 },
             utilisation: [Some(0.5), None, None, None, None, None],
             published_estimates: published.iter().map(|(name, mib)| ((*name).to_owned(), *mib)).collect(),
+            doubt: None,
             features: Features {
                 tokens: Vec::new(),
                 layers: Vec::new(),

@@ -5,7 +5,7 @@ mod table;
 use std::io::Write;
 use std::path::Path;
 
-use plimsoll_dataset::{Label, Outcome, Target, UTILISATION};
+use plimsoll_dataset::{Doubt, Label, Outcome, Target, UTILISATION};
 use plimsoll_graph::Family;
 use plimsoll_model::Estimate;
 use polars::prelude::{Column, DataFrame, NamedFrom, ParquetWriter, PlSmallStr, Series};
@@ -68,6 +68,7 @@ pub fn read_predictions(path: &Path) -> Result<Vec<Prediction>> {
     let (peak, above) = (table.number(Target::PeakMemory.name())?, table.number("above_mib")?);
     let (simulated, estimated) = (table.number("simulated_mib")?, table.number("estimated_peak_memory_mib")?);
     let log_scale = table.number("estimated_log_scale")?;
+    let (doubt, reading) = (text("doubt")?, table.number("reading_mib")?);
     let measured_utilisation = table.utilisation("")?;
     let estimated_utilisation = table.utilisation("estimated_")?;
 
@@ -106,6 +107,11 @@ pub fn read_predictions(path: &Path) -> Result<Vec<Prediction>> {
                     utilisation: std::array::from_fn(|metric| estimated_utilisation[metric][row]),
                 },
                 simulated_mib: simulated[row],
+                doubt: match (doubt[row].as_str(), reading[row]) {
+                    ("", _) => None,
+                    (reason, Some(reading_mib)) => Some(Doubt { reason: reason.to_owned(), reading_mib }),
+                    (_, None) => return Err(missing("reading_mib", "the reading that is doubted")),
+                },
             })
         })
         .collect()
@@ -139,6 +145,8 @@ fn columns(predictions: &[Prediction]) -> Vec<(String, Cells)> {
         ("simulated_mib".to_owned(), number(|row| row.simulated_mib)),
         ("estimated_peak_memory_mib".to_owned(), number(|row| row.estimate.peak_memory_mib)),
         ("estimated_log_scale".to_owned(), number(|row| row.estimate.log_scale)),
+        ("doubt".to_owned(), text(|row| row.doubt.as_ref().map_or("", |doubt| &doubt.reason))),
+        ("reading_mib".to_owned(), number(|row| row.doubt.as_ref().map(|doubt| doubt.reading_mib))),
     ];
     for (index, metric) in UTILISATION.into_iter().enumerate() {
         let outside = |ratio: Option<f64>| ratio.map(|ratio| ratio * metric.per_ratio());
@@ -212,6 +220,7 @@ mod tests {
         unknown.outcome = Outcome::Unknown;
         unknown.estimate = Estimate { utilisation: [Some(0.75); 6], ..Estimate::default() };
         unknown.simulated_mib = Some(12.5);
+        unknown.doubt = Some(Doubt { reason: "more than the GPU has".to_owned(), reading_mib: 90_000.0 });
         vec![row("a:1", 1234.5, 1300.25), out_of_memory, unknown]
     }
 

@@ -73,6 +73,12 @@ pub struct Scores {
     pub rejected: usize,
     /// Rows that ran out of memory.
     pub censored: usize,
+    /// Rows whose reading is doubted. They have no measured peak, or count as having run out of memory.
+    #[serde(default)]
+    pub doubted: usize,
+    /// Scores of peak memory with every reading at its word, the doubted ones too; only where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_read: Option<TargetScores>,
     /// Scores over all rows. Memory is always there, a utilisation metric where any row has it measured.
     pub targets: TargetMap,
     /// Scores by architecture family.
@@ -105,6 +111,8 @@ impl Scores {
             rows: rows.len(),
             rejected: context.rejected,
             censored: rows.iter().filter(|row| row.outcome.is_censored()).count(),
+            doubted: rows.iter().filter(|row| row.doubt.is_some()).count(),
+            as_read: as_read(&rows, context),
             targets: score(&rows, drawn),
             families: grouped(&rows, |row| Some(row.family), |group| score(group, drawn)),
             gpus: grouped(&rows, |row| Some(row.gpu.clone()), |group| score(group, None)),
@@ -124,6 +132,15 @@ impl Scores {
     pub fn memory(&self) -> &TargetScores {
         &self.targets[&Target::PeakMemory]
     }
+}
+
+/// Scores of peak memory with every reading at its word; `None` where no reading is doubted.
+fn as_read(rows: &[&Prediction], context: &ScoreContext) -> Option<TargetScores> {
+    rows.iter().any(|row| row.doubt.is_some()).then(|| {
+        let rows: Vec<Prediction> = rows.iter().map(|row| row.as_read()).collect();
+        let rows: Vec<&Prediction> = rows.iter().collect();
+        TargetScores::of(Target::PeakMemory, &rows, context.bin_width_mib, context.bootstrap.as_ref())
+    })
 }
 
 /// Writes scores as JSON, whole or not at all.
@@ -201,6 +218,21 @@ mod tests {
         assert_eq!(scores.families[&Family::Mlp][&Target::Gputl].missing, 1);
         assert_eq!(scores.gpus.keys().collect::<Vec<_>>(), ["A100-40GB", "V100-16GB"]);
         assert_eq!(scores.sizes.values().map(|group| group[&Target::PeakMemory].n).sum::<usize>(), 2);
+    }
+
+    #[test]
+    fn doubted_readings_are_scored_apart() {
+        let mut rows = vec![row("a:1", 1100.0, 1000.0), row("a:2", 3000.0, 2000.0), row("a:3", 50_000.0, 1.0)];
+        for (row, mib) in rows[1..].iter_mut().zip([500.0, 40_000.0]) {
+            row.doubt = Some(plimsoll_dataset::Doubt { reason: "reads too little".to_owned(), reading_mib: mib });
+        }
+        rows[1].outcome = Outcome::Unknown;
+        rows[2].outcome = Outcome::OutOfMemory { above_mib: 40_000.0 };
+        let scores = Scores::of(&rows, &ScoreContext::new("runs", "all rows"));
+        assert_eq!((scores.rows, scores.memory().n, scores.doubted, scores.censored), (3, 1, 2, 1));
+        let as_read = scores.as_read.expect("two are doubted");
+        assert_eq!((as_read.n, as_read.memory.expect("memory").censored), (3, 0));
+        assert!(Scores::of(&rows[..1], &ScoreContext::new("runs", "all rows")).as_read.is_none());
     }
 
     #[test]

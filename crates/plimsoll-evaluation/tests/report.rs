@@ -58,6 +58,7 @@ fn predictions(estimator: &str, rows: usize, spread: f64, bias: f64, learned: bo
                     utilisation: if learned { ratios.map(|ratio| Some(guess(ratio, &mut errors))) } else { [None; 6] },
                 },
                 simulated_mib: Some(0.8 * peak_mib),
+                doubt: None,
             }
         })
         .collect()

@@ -8,6 +8,7 @@ use plimsoll_graph::summary;
 
 use super::columns::Header;
 use super::csv_rows::CsvRows;
+use super::layout::Layout;
 use super::{gpumemnet, table};
 use crate::error::{DatasetError, Result};
 use crate::parquet::{MAGIC, MEASUREMENT_COLUMNS, RowGroups, SAMPLE_COLUMNS};
@@ -19,6 +20,8 @@ pub enum Format {
     Gpumemnet,
     /// A table of our own, CSV or Parquet: one run a row, the workload as the path of a file.
     Measurements,
+    /// A published table in its own layout.
+    Layout(Layout),
     /// One graph in Plimsoll's JSON.
     Graph,
     /// One printed layer summary.
@@ -29,13 +32,25 @@ pub enum Format {
 
 impl Format {
     /// Every layout, in order.
-    pub const ALL: [Self; 5] = [Self::Gpumemnet, Self::Measurements, Self::Graph, Self::Summary, Self::Parquet];
+    pub const ALL: [Self; 10] = [
+        Self::Gpumemnet,
+        Self::Measurements,
+        Self::Layout(Layout::Timm),
+        Self::Layout(Layout::Schedtune),
+        Self::Layout(Layout::Milabench),
+        Self::Layout(Layout::Published),
+        Self::Layout(Layout::Lucid),
+        Self::Graph,
+        Self::Summary,
+        Self::Parquet,
+    ];
 
     /// The name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Gpumemnet => "gpumemnet",
             Self::Measurements => "measurements",
+            Self::Layout(layout) => layout.name(),
             Self::Graph => "graph",
             Self::Summary => "summary",
             Self::Parquet => "parquet",
@@ -50,7 +65,7 @@ impl Format {
     /// Endings of files that may be in this layout.
     pub(super) const fn extensions(self) -> &'static [&'static str] {
         match self {
-            Self::Gpumemnet => &["csv"],
+            Self::Gpumemnet | Self::Layout(_) => &["csv"],
             Self::Measurements => &["csv", "parquet"],
             Self::Graph => &["json"],
             Self::Summary => &["txt"],
@@ -106,8 +121,13 @@ impl Format {
         if header.missing(table::REQUIRED.columns).is_empty() {
             return Ok(Self::Measurements);
         }
+        if let Some(layout) = Layout::of(header) {
+            return Ok(Self::Layout(layout));
+        }
         let mut layouts = vec![&table::REQUIRED];
         layouts.extend(&gpumemnet::LAYOUTS);
+        let published = Layout::ALL.map(Layout::required);
+        layouts.extend(&published);
         Err(header.unknown(path, &layouts))
     }
 

@@ -3,6 +3,8 @@
 //! Their `Filename` holds a run's exact configuration; the graph is built from it, and what other columns say of the
 //! same things is held against it. The layer lists are not used: they leave out channels and parameters.
 
+use std::sync::Arc;
+
 use csv::StringRecord;
 use plimsoll_graph::gpumemnet::{Configuration, alternatives};
 use plimsoll_graph::{Activation, Dim, Family, Gpu, Graph, Op};
@@ -131,11 +133,12 @@ impl RowReader {
             outcome: self.outcome(peak, cell(STATUS))?,
             architecture: configuration.architecture,
             shape: configuration.shape,
-            workload: workloads::job(configuration.graph, configuration.setup, &self.gpu)?,
+            workload: workloads::job(Arc::new(configuration.graph), configuration.setup, &self.gpu)?,
             label: self.label,
             stack: self.stack.clone(),
             utilisation,
             published_estimates: Vec::new(),
+            doubt: None,
         })
     }
 

@@ -8,7 +8,7 @@ use plimsoll_graph::{Gpu, GpuCatalogue};
 
 use super::format::Format;
 use super::sources::Source;
-use super::{IngestCounts, IngestOptions, Sink, gpumemnet, table, workloads};
+use super::{IngestCounts, IngestOptions, Sink, gpumemnet, layout, table, workloads};
 use crate::error::Result;
 use crate::measurement::{Label, Measurement, Outcome, Rejection};
 use crate::parquet::read_measurements;
@@ -55,6 +55,7 @@ impl<'a, 's> Intake<'a, 's> {
         match format {
             Format::Gpumemnet => gpumemnet::read(source, self),
             Format::Measurements => table::read(source, self),
+            Format::Layout(layout) => layout::read(source, layout, self),
             Format::Graph | Format::Summary => workloads::read(source, format, self),
             Format::Parquet => {
                 for chunk in read_measurements(&source.path)? {
@@ -98,6 +99,11 @@ impl<'a, 's> Intake<'a, 's> {
 
     fn send(&mut self, row: Result<Measurement, Rejection>) -> Result<()> {
         (self.sink)(row).inspect_err(|_| self.sink_failed = true)
+    }
+
+    /// Counts readings that went into medians.
+    pub(super) fn merge(&mut self, readings: usize) {
+        self.counts.merged += readings;
     }
 
     pub(super) fn ignore_column(&mut self, name: &str) {

@@ -9,12 +9,15 @@ mod csv_rows;
 mod format;
 mod gpumemnet;
 mod intake;
+mod judge;
+mod layout;
 mod sources;
 mod table;
 mod workloads;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use plimsoll_graph::{Gpu, GpuCatalogue, TrainingSetup};
 
@@ -23,6 +26,9 @@ use crate::measurement::{Label, Measurement, Rejection};
 use intake::Intake;
 
 pub use format::Format;
+pub use layout::{Converted, JudgedRun, Layout, Run, convert};
+pub(crate) use table::ESTIMATE;
+pub use workloads::{GraphFolder, GraphSource};
 
 /// What the files do not say, or say wrongly.
 #[derive(Debug, Clone, Default)]
@@ -41,6 +47,10 @@ pub struct IngestOptions {
     pub stack: Option<String>,
     /// Whether utilisation counters that contradict each other are kept. They are masked otherwise.
     pub keeps_contradictions: bool,
+    /// Whether each repeat of a run is a row of its own in published layouts. Their median is otherwise.
+    pub all_repeats: bool,
+    /// The zoo and readers of further files; without, references to them are rejected.
+    pub graphs: Option<Arc<dyn GraphSource>>,
 }
 
 /// How many rows went which way, and what else a caller should tell.
@@ -52,6 +62,8 @@ pub struct IngestCounts {
     pub accepted: usize,
     /// Rows that did not.
     pub rejected: usize,
+    /// Readings that went into the median of a row with others.
+    pub merged: usize,
     /// Operators of accepted workloads that no rule knows: estimates of such workloads are less certain.
     pub unknown_operators: BTreeSet<String>,
     /// Columns of tables that mean nothing to this reader.

@@ -1,4 +1,4 @@
-//! Tables of our own: one run a row, the workload as the path of a file.
+//! Tables of our own: one run a row, the workload as the path of a file or the name of a model.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use super::intake::{Intake, outcome};
 use super::sources::Source;
 use super::workloads::{Workloads, job};
 use crate::error::{DatasetError, Result};
-use crate::measurement::{Label, Measurement, Outcome};
+use crate::measurement::{Doubt, Label, Measurement, Outcome};
 use crate::parquet::{MAGIC, RowGroups};
 use crate::target::{Target, UTILISATION};
 
@@ -23,7 +23,7 @@ pub(super) const REQUIRED: Required =
     Required { format: Format::Measurements, variant: "", columns: &["workload", "batch_size"] };
 
 /// Columns that a table may have besides targets and estimates. `family` is the graph's own and only for readers.
-const OPTIONAL: [&str; 16] = [
+const OPTIONAL: [&str; 25] = [
     "gpu",
     "family",
     "architecture",
@@ -35,15 +35,27 @@ const OPTIONAL: [&str; 16] = [
     "input_size",
     "activation_checkpointing",
     "gradient_accumulation",
+    "trainable",
+    "last_batch",
+    "startup_batch",
+    "cudnn_benchmark",
+    "keeps_gradients",
+    "expandable_segments",
+    "max_split_size_mib",
+    "gpu_json",
     "peak_memory_mib",
     "above_mib",
     "label",
     "stack",
     "status",
+    "doubt",
 ];
 
+/// Columns that are for readers and other programs.
+const PASSED_OVER: [&str; 3] = ["samples_per_s", "repeats", "origin"];
+
 /// The end of a column that holds what others estimated: `horus_estimate_mib`.
-const ESTIMATE: &str = "_estimate_mib";
+pub(crate) const ESTIMATE: &str = "_estimate_mib";
 
 /// Reads a CSV or Parquet table.
 pub(super) fn read(source: &Source, intake: &mut Intake<'_, '_>) -> Result<()> {
@@ -118,7 +130,7 @@ impl RowReader {
             return Err(DatasetError::Layout { path: path.into(), expected, found });
         }
         let known: Vec<&str> =
-            REQUIRED.columns.iter().copied().chain(OPTIONAL).chain(UTILISATION.map(Target::name)).collect();
+            REQUIRED.columns.iter().copied().chain(OPTIONAL).chain(PASSED_OVER).chain(UTILISATION.map(Target::name)).collect();
         let mut estimates = Vec::new();
         for (index, name) in header.names().iter().enumerate() {
             if known.contains(&name.as_str()) {
@@ -134,7 +146,8 @@ impl RowReader {
                 intake.ignore_column(name);
             }
         }
-        Ok(Self { header: header.clone(), workloads: Workloads::new(folder), estimates })
+        let workloads = Workloads::new(folder, intake.options.graphs.clone());
+        Ok(Self { header: header.clone(), workloads, estimates })
     }
 
     fn measurement(
@@ -149,10 +162,12 @@ impl RowReader {
         let reference = cell("workload").ok_or("`workload` is empty")?;
         let batch_size = cells::count("batch_size", cell("batch_size"))?;
         let setup = setup(options.setup.as_ref(), batch_size, &cell)?;
-        let gpu: &Gpu = match (cell("gpu"), &options.gpu) {
-            (Some(name), _) => intake.catalogue.find(name).map_err(|error| error.to_string())?,
-            (None, Some(gpu)) => gpu,
-            (None, None) => return Err("`gpu` is empty".into()),
+        let own = cell("gpu_json").map(own_gpu).transpose()?;
+        let gpu: &Gpu = match (&own, cell("gpu"), &options.gpu) {
+            (Some(gpu), ..) => gpu,
+            (None, Some(name), _) => intake.catalogue.find(name).map_err(|error| error.to_string())?,
+            (None, None, Some(gpu)) => gpu,
+            (None, None, None) => return Err("`gpu` is empty".into()),
         };
         let label = match cell("label") {
             Some(name) => Label::from_name(name).ok_or_else(|| {
@@ -164,7 +179,7 @@ impl RowReader {
             })?,
             None => options.label.unwrap_or_default(),
         };
-        let outcome = table_outcome(&cell, gpu, label)?;
+        let (outcome, doubt) = table_outcome(&cell, gpu, label)?;
         let mut utilisation = [None; 6];
         for (ratio, target) in utilisation.iter_mut().zip(UTILISATION) {
             *ratio = cells::utilisation(target, target.name(), cell(target.name()))?;
@@ -175,11 +190,10 @@ impl RowReader {
                 published_estimates.push((estimator.clone(), cells::mib(&header.names()[*column], estimate)?));
             }
         }
-        let path = self.workloads.resolve(reference);
-        if !self.workloads.knows(&path) {
+        if let Some(path) = self.workloads.path(reference).filter(|_| !self.workloads.knows(reference)) {
             intake.refer_to(&path);
         }
-        let graph = self.workloads.graph(&path).clone()?;
+        let graph = self.workloads.graph(reference)?;
         Ok(Measurement {
             id,
             architecture: cell("architecture").unwrap_or(graph.name()).to_owned(),
@@ -190,6 +204,7 @@ impl RowReader {
             outcome,
             utilisation,
             published_estimates,
+            doubt,
         })
     }
 }
@@ -197,6 +212,13 @@ impl RowReader {
 /// Whether a name is a known one with one or two slips. Short names differ too little from each other to tell.
 fn is_misspelt(known: &str, name: &str) -> bool {
     strsim::damerau_levenshtein(known, name) <= (known.len() / 4).min(2)
+}
+
+/// A GPU outside the catalogue, as the JSON of its entry.
+fn own_gpu(text: &str) -> Result<Gpu, String> {
+    let gpu: Gpu = serde_json::from_str(text).map_err(|error| format!("`gpu_json` is no GPU: {error}"))?;
+    gpu.check().map_err(|error| error.to_string())?;
+    Ok(gpu)
 }
 
 /// How a row's job was trained: what its cells say, on top of what holds for the table.
@@ -216,13 +238,29 @@ fn setup<'r>(
     if let Some(name) = cell("loss") {
         setup.loss = serde_json::from_value(name.into()).map_err(|_| format!("`loss` is not known: `{name}`"))?;
     }
-    for (name, field) in [("sequence_length", &mut setup.sequence_length), ("input_size", &mut setup.input_size)] {
+    for (name, field) in [
+        ("sequence_length", &mut setup.sequence_length),
+        ("input_size", &mut setup.input_size),
+        ("last_batch", &mut setup.last_batch),
+        ("startup_batch", &mut setup.startup_batch),
+        ("max_split_size_mib", &mut setup.max_split_size_mib),
+    ] {
         if let Some(text) = cell(name) {
             *field = Some(cells::count(name, Some(text))?);
         }
     }
-    if let Some(text) = cell("activation_checkpointing") {
-        setup.activation_checkpointing = cells::flag("activation_checkpointing", text)?;
+    for (name, field) in [
+        ("activation_checkpointing", &mut setup.activation_checkpointing),
+        ("cudnn_benchmark", &mut setup.cudnn_benchmark),
+        ("keeps_gradients", &mut setup.keeps_gradients),
+        ("expandable_segments", &mut setup.expandable_segments),
+    ] {
+        if let Some(text) = cell(name) {
+            *field = cells::flag(name, text)?;
+        }
+    }
+    if let Some(text) = cell("trainable") {
+        setup.trainable = text.split_whitespace().map(str::to_owned).collect();
     }
     if let Some(text) = cell("gradient_accumulation") {
         setup.gradient_accumulation = cells::count("gradient_accumulation", Some(text))?;
@@ -234,10 +272,12 @@ fn table_outcome<'r>(
     cell: &impl Fn(&'static str) -> Option<&'r str>,
     gpu: &Gpu,
     label: Label,
-) -> Result<Outcome, String> {
+) -> Result<(Outcome, Option<Doubt>), String> {
     let mib = |name| cell(name).map(|text| cells::mib(name, text)).transpose();
     let (peak, above) = (mib("peak_memory_mib")?, mib("above_mib")?);
-    match cell("status") {
+    let reading_mib = peak.unwrap_or_default();
+    let doubt = |reason: &str| Doubt { reason: reason.to_owned(), reading_mib };
+    let outcome = match cell("status") {
         Some("oom") => match above {
             Some(above_mib) if above_mib > 0.0 => Ok(Outcome::OutOfMemory { above_mib }),
             _ => outcome("peak_memory_mib", peak, true, gpu, label),
@@ -245,6 +285,16 @@ fn table_outcome<'r>(
         Some("ok") if peak.is_none() => Err("`status` is `ok`, but `peak_memory_mib` is empty".into()),
         None | Some("ok") => outcome("peak_memory_mib", peak, false, gpu, label),
         Some("unknown") => Ok(Outcome::Unknown),
-        Some(other) => Err(format!("`status` should be `ok`, `oom` or `unknown`, is `{}`", cells::short(other))),
-    }
+        Some("suspect") if reading_mib > 0.0 => {
+            let reason = cell("doubt").unwrap_or("the table says so");
+            return Ok((Outcome::Unknown, Some(doubt(reason))));
+        }
+        Some("suspect") => Err("`status` is `suspect`, but `peak_memory_mib` is empty".into()),
+        Some(other) => {
+            Err(format!("`status` should be `ok`, `oom`, `suspect` or `unknown`, is `{}`", cells::short(other)))
+        }
+    }?;
+    // A run that is said to have run out of memory, by its readings and not by itself.
+    let inferred = cell("doubt").filter(|_| outcome.is_censored() && reading_mib > 0.0);
+    Ok((outcome, inferred.map(doubt)))
 }

@@ -9,13 +9,13 @@ use rayon::prelude::*;
 
 use super::read::{Chunk, RowGroups};
 use super::write::RowGroupWriter;
-use super::{outcome_cells, outcome_of};
+use super::{doubt_of, outcome_cells, outcome_of};
 use crate::error::Result;
 use crate::measurement::{Label, Measurement, Rejection};
 use crate::target::UTILISATION;
 
 /// The columns, in order.
-pub(crate) const COLUMNS: [&str; 20] = [
+pub(crate) const COLUMNS: [&str; 22] = [
     "id",
     "family",
     "architecture",
@@ -36,6 +36,8 @@ pub(crate) const COLUMNS: [&str; 20] = [
     "fp32a",
     "drama",
     "published_estimates",
+    "doubt",
+    "reading_mib",
 ];
 
 /// Writes measurements to a Parquet file, row group by row group.
@@ -52,14 +54,15 @@ pub struct MeasurementWriter {
 struct Waiting {
     rows: usize,
     bytes: usize,
-    texts: [Vec<String>; 12],
+    texts: [Vec<String>; 13],
+    reading: Vec<Option<f64>>,
     peak: Vec<Option<f64>>,
     above: Vec<Option<f64>>,
     utilisation: [Vec<Option<f64>>; 6],
 }
 
 /// The text columns, in the order of `Waiting::texts`.
-const TEXTS: [&str; 12] = [
+const TEXTS: [&str; 13] = [
     "id",
     "family",
     "architecture",
@@ -72,6 +75,7 @@ const TEXTS: [&str; 12] = [
     "stack",
     "status",
     "published_estimates",
+    "doubt",
 ];
 
 impl MeasurementWriter {
@@ -139,12 +143,14 @@ impl Waiting {
             measurement.stack.clone(),
             status.to_owned(),
             to_json(&measurement.published_estimates),
+            measurement.doubt.as_ref().map_or_else(String::new, |doubt| doubt.reason.clone()),
         ];
         self.rows += 1;
         self.bytes += texts.iter().map(String::len).sum::<usize>();
         for (column, text) in self.texts.iter_mut().zip(texts) {
             column.push(text);
         }
+        self.reading.push(measurement.doubt.as_ref().map(|doubt| doubt.reading_mib));
         self.peak.push(peak);
         self.above.push(above);
         for ((column, ratio), target) in self.utilisation.iter_mut().zip(measurement.utilisation).zip(UTILISATION) {
@@ -159,6 +165,7 @@ impl Waiting {
             columns.insert(name, Column::new(name.into(), texts));
         }
         columns.insert("peak_memory_mib", Column::new("peak_memory_mib".into(), self.peak));
+        columns.insert("reading_mib", Column::new("reading_mib".into(), self.reading));
         columns.insert("above_mib", Column::new("above_mib".into(), self.above));
         for (target, values) in UTILISATION.into_iter().zip(self.utilisation) {
             columns.insert(target.name(), Column::new(target.name().into(), values));
@@ -212,7 +219,8 @@ impl Iterator for MeasurementReader {
 /// One row's texts, unchecked.
 struct RawRow<'a> {
     number: usize,
-    texts: [Option<&'a str>; 12],
+    texts: [Option<&'a str>; 13],
+    reading: Option<f64>,
     peak: Option<f64>,
     above: Option<f64>,
     utilisation: [Option<f64>; 6],
@@ -222,11 +230,13 @@ fn rows(chunk: &Chunk, file: &str, first: usize) -> Result<Vec<Result<Measuremen
     let texts = TEXTS.map(|name| chunk.text(name)).into_iter().collect::<Result<Vec<_>>>()?;
     let peak = chunk.doubles("peak_memory_mib")?;
     let above = chunk.doubles("above_mib")?;
+    let reading = chunk.doubles("reading_mib")?;
     let utilisation = UTILISATION.map(|target| chunk.doubles(target.name())).into_iter().collect::<Result<Vec<_>>>()?;
     let raw: Vec<RawRow<'_>> = (0..chunk.rows())
         .map(|index| RawRow {
             number: first + index,
             texts: std::array::from_fn(|column| texts[column][index]),
+            reading: reading[index],
             peak: peak[index],
             above: above[index],
             utilisation: std::array::from_fn(|column| utilisation[column][index]),
@@ -281,6 +291,7 @@ impl RawRow<'_> {
             outcome: outcome_of(text(10)?, self.peak, self.above)?,
             utilisation,
             published_estimates: from_json(TEXTS[11], text(11)?)?,
+            doubt: doubt_of(text(12)?, self.reading)?,
         })
     }
 }

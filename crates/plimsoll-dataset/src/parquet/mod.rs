@@ -17,7 +17,7 @@ pub(crate) use samples::COLUMNS as SAMPLE_COLUMNS;
 /// The first bytes of every Parquet file.
 pub(crate) const MAGIC: &[u8] = b"PAR1";
 
-use crate::measurement::Outcome;
+use crate::measurement::{Doubt, Outcome};
 
 /// How an outcome stands in a file: its status, the measured peak and the lower bound.
 pub(crate) fn outcome_cells(outcome: Outcome) -> (&'static str, Option<f64>, Option<f64>) {
@@ -40,6 +40,17 @@ pub(crate) fn outcome_of(status: &str, peak: Option<f64>, above: Option<f64>) ->
         "oom" => Ok(Outcome::OutOfMemory { above_mib: usable("above_mib", above)? }),
         "unknown" => Ok(Outcome::Unknown),
         other => Err(format!("`status` should be `ok`, `oom` or `unknown`, is `{other}`")),
+    }
+}
+
+/// The doubt of two cells: its reason, empty where there is none, and the reading.
+pub(crate) fn doubt_of(reason: &str, reading: Option<f64>) -> Result<Option<Doubt>, String> {
+    match reading {
+        _ if reason.is_empty() => Ok(None),
+        Some(reading_mib) if reading_mib.is_finite() && reading_mib >= 0.0 => {
+            Ok(Some(Doubt { reason: reason.to_owned(), reading_mib }))
+        }
+        _ => Err("`doubt` is given, but no reading in `reading_mib`".into()),
     }
 }
 

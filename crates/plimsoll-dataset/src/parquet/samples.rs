@@ -9,14 +9,14 @@ use rayon::prelude::*;
 
 use super::read::{Chunk, RowGroups};
 use super::write::RowGroupWriter;
-use super::{outcome_cells, outcome_of};
+use super::{doubt_of, outcome_cells, outcome_of};
 use crate::error::{DatasetError, Result};
 use crate::measurement::Label;
 use crate::sample::Sample;
 use crate::target::UTILISATION;
 
 /// The columns, in order. Lists of numbers are little-endian bytes: `u16` tokens, `f32` all else.
-pub(crate) const COLUMNS: [&str; 26] = [
+pub(crate) const COLUMNS: [&str; 28] = [
     "id",
     "family",
     "architecture",
@@ -43,6 +43,8 @@ pub(crate) const COLUMNS: [&str; 26] = [
     "layers",
     "summary",
     "gpu_features",
+    "doubt",
+    "reading_mib",
 ];
 
 /// Where in [`COLUMNS`] each type stands.
@@ -51,6 +53,8 @@ const DOUBLES: std::ops::Range<usize> = 8..17;
 const BATCH_SIZE: usize = 17;
 const SINGLES: std::ops::Range<usize> = 18..22;
 const LISTS: std::ops::Range<usize> = 22..26;
+const DOUBT: usize = 26;
+const READING: usize = 27;
 
 /// The key of the feature schema in the file's metadata.
 const SCHEMA_KEY: &str = "plimsoll.feature_schema";
@@ -74,6 +78,8 @@ struct Waiting {
     batch_size: Vec<u64>,
     singles: [Vec<f32>; SINGLES.end - SINGLES.start],
     lists: [Vec<Vec<u8>>; LISTS.end - LISTS.start],
+    doubt: Vec<String>,
+    reading: Vec<Option<f64>>,
 }
 
 impl SampleWriter {
@@ -154,6 +160,9 @@ impl Waiting {
         push(&mut self.doubles, doubles);
         push(&mut self.singles, features.analytic.to_array());
         push(&mut self.lists, lists);
+        let doubt = sample.doubt.as_ref();
+        self.doubt.push(doubt.map_or_else(String::new, |doubt| doubt.reason.clone()));
+        self.reading.push(doubt.map(|doubt| doubt.reading_mib));
     }
 
     /// The columns, in the order of [`COLUMNS`].
@@ -168,6 +177,8 @@ impl Waiting {
         columns.extend(COLUMNS[SINGLES].iter().zip(self.singles).map(named));
         let named = |(&name, values): (&&str, Vec<Vec<u8>>)| Column::new(name.into(), values);
         columns.extend(COLUMNS[LISTS].iter().zip(self.lists).map(named));
+        columns.push(Column::new(COLUMNS[DOUBT].into(), self.doubt));
+        columns.push(Column::new(COLUMNS[READING].into(), self.reading));
         columns
     }
 }
@@ -239,6 +250,8 @@ impl SampleReader {
             batch_size: chunk.counts(COLUMNS[BATCH_SIZE])?,
             singles: COLUMNS[SINGLES].iter().map(|name| chunk.singles(name)).collect::<Result<_>>()?,
             lists: COLUMNS[LISTS].iter().map(|name| chunk.binary(name)).collect::<Result<_>>()?,
+            doubt: chunk.text(COLUMNS[DOUBT])?,
+            reading: chunk.doubles(COLUMNS[READING])?,
         };
         let row = |index| {
             columns.sample(index, &self.schema).map_err(|found| DatasetError::Row {
@@ -259,6 +272,8 @@ struct Columns<'a> {
     batch_size: Vec<Option<u64>>,
     singles: Vec<Vec<Option<f32>>>,
     lists: Vec<Vec<Option<&'a [u8]>>>,
+    doubt: Vec<Option<&'a str>>,
+    reading: Vec<Option<f64>>,
 }
 
 impl Columns<'_> {
@@ -303,6 +318,7 @@ impl Columns<'_> {
             outcome: outcome_of(text(6)?, double(9), double(10))?,
             utilisation,
             published_estimates: serde_json::from_str(text(7)?).map_err(|error| error.to_string())?,
+            doubt: doubt_of(self.doubt[index].unwrap_or_default(), self.reading[index])?,
             features,
         })
     }

@@ -150,6 +150,8 @@ fn section(part: &Scored<'_>) -> Result<Vec<Block>> {
     blocks.push(tiles(part));
     blocks.push(Block::Table(score_tables::accuracy(scores, series)));
     blocks.push(Block::Table(score_tables::placement(scores, series)));
+    blocks.extend(score_tables::as_read(scores, series).map(Block::Table));
+    blocks.extend(row_tables::doubts(&part.origin, series).map(Block::Table));
     blocks.extend(row_tables::same_rows(&part.origin, series).map(Block::Table));
     blocks.extend(figures::memory(&part.origin, series)?.map(Block::Figures));
 

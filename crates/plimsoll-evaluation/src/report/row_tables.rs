@@ -11,7 +11,7 @@ use crate::prediction::Prediction;
 use crate::scores::quantile;
 
 /// Sets up to this size are shown row by row.
-const MAX_ROWS: usize = 60;
+const MAX_ROWS: usize = 100;
 
 /// How many of the worst rows are shown.
 const WORST: usize = 10;
@@ -105,6 +105,25 @@ pub(super) fn same_rows(origin: &str, series: &[Series<'_>]) -> Option<Table> {
     Some(Table { caption: format!("Peak memory: estimators on each other's rows. {origin}."), columns, rows })
 }
 
+/// Why readings are doubted and how many rows each reason has; `None` where none is.
+pub(super) fn doubts(origin: &str, series: &[Series<'_>]) -> Option<Table> {
+    let rows: BTreeMap<&str, &Prediction> = series.iter().flat_map(by_id).collect();
+    let mut reasons: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for row in rows.values() {
+        if let Some(doubt) = &row.doubt {
+            let (all, censored) = reasons.entry(&doubt.reason).or_default();
+            *all += 1;
+            *censored += usize::from(row.outcome.is_censored());
+        }
+    }
+    let columns = vec![Column::text("doubt"), Column::number("rows"), Column::number("of those out of memory")];
+    let rows = reasons.into_iter().map(|(reason, (all, censored))| {
+        vec![Cell::text(reason), Cell::text(words::count(all)), Cell::text(words::count(censored))]
+    });
+    let rows: Vec<_> = rows.collect();
+    (!rows.is_empty()).then_some(Table { caption: format!("Readings that are doubted. {origin}."), columns, rows })
+}
+
 /// Rows by id; the first of those with the same id.
 fn by_id<'a>(series: &Series<'a>) -> BTreeMap<&'a str, &'a Prediction> {
     series.rows.iter().rev().map(|row| (row.id.as_str(), *row)).collect()
@@ -127,13 +146,14 @@ fn row_cells(row: &Prediction) -> Vec<Cell> {
         Outcome::OutOfMemory { above_mib } => format!("> {}", words::amount(Some(above_mib), Target::PeakMemory)),
         Outcome::Unknown => words::NOTHING.to_owned(),
     };
+    let read = row.doubt.as_ref().map(|doubt| words::amount(Some(doubt.reading_mib), Target::PeakMemory));
     vec![
         Cell::text(&row.id),
         Cell::text(row.family.name()),
         Cell::text(&row.architecture),
         Cell::text(&row.gpu),
         Cell::text(row.batch_size.to_string()),
-        Cell::text(measured),
+        Cell { note: read.map_or_else(String::new, |read| format!("read {read}")), ..Cell::text(measured) },
     ]
 }
 

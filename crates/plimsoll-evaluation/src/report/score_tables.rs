@@ -45,6 +45,24 @@ pub(super) fn placement(all: &[Scores], series: &[Series<'_>]) -> Table {
     by_estimator("Peak memory for placing jobs, all rows", all, series, &metrics)
 }
 
+/// How near the estimates are with every reading at its word; `None` where no reading is doubted.
+pub(super) fn as_read(all: &[Scores], series: &[Series<'_>]) -> Option<Table> {
+    let mut metrics =
+        vec![metric::median_ape(), metric::mape(), metric::p90_ape(), metric::within_10(), metric::underestimated()];
+    metrics.extend(metric::errors(Target::PeakMemory.unit()));
+    let rows: Vec<Row<'_>> = all
+        .iter()
+        .zip(series)
+        .filter_map(|(scores, series)| {
+            let scores = scores.as_read.as_ref()?;
+            Some(Row { group: None, estimator: estimator(series), target: Target::PeakMemory, scores })
+        })
+        .collect();
+    let doubted = all.iter().map(|scores| scores.doubted).max().unwrap_or_default();
+    let what = format!("Peak memory with every reading at its word, {doubted} doubted ones too");
+    (!rows.is_empty()).then(|| table(caption(&what, all), None, &rows, &metrics))
+}
+
 fn by_estimator(what: &str, all: &[Scores], series: &[Series<'_>], metrics: &[Metric]) -> Table {
     let rows = all.iter().zip(series).map(|(scores, series)| Row {
         group: None,
