@@ -28,8 +28,8 @@ pub use bins::Bins;
 pub use error::{DatasetError, Result};
 pub use hash::{ContentHasher, content_hash};
 pub use ingest::{
-    Converted, Format, GraphFolder, GraphSource, IngestCounts, IngestOptions, JudgedRun, Layout, Run, Sink, convert, ingest,
-    ingest_all,
+    Converted, Format, GraphFolder, GraphSource, IngestCounts, IngestOptions, JudgedRun, Layout, Run, Sink, convert,
+    ingest, ingest_all,
 };
 pub use load::{Loaded, load_samples};
 pub use measurement::{Doubt, Label, Measurement, Outcome, Rejection};

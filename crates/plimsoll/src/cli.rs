@@ -38,6 +38,13 @@ pub(crate) enum Command {
     ///
     /// Prints how many rows were accepted and rejected; `--rejects` keeps the rejected ones with their reasons.
     Ingest(IngestArguments),
+    /// Turn a published table of runs into a measurement table.
+    ///
+    /// Knows the layouts of timm's runs on an A100, SchedTune, milabench, the published real models and Lucid; which it
+    /// is, the columns tell. Runs that ran out of memory and readings that contradict others are marked by rules that
+    /// look at readings only (docs/measurement-tables.md). The other commands read these layouts as they are, too.
+    /// Example: plimsoll convert timm_a100_runs.csv --out timm.csv
+    Convert(ConvertArguments),
     /// Make synthetic workloads, labelled by the simulator and marked as simulated.
     Generate(GenerateArguments),
     /// Turn measurements into features.
@@ -94,6 +101,9 @@ pub(crate) struct SourceArguments {
     /// Keep utilisation counters that contradict each other instead of masking them.
     #[arg(long)]
     pub(crate) keep_contradictions: bool,
+    /// Keep each repeat of a run in a published layout as a row of its own instead of their median.
+    #[arg(long)]
+    pub(crate) all_repeats: bool,
 }
 
 #[derive(Debug, Args)]
@@ -111,6 +121,36 @@ pub(crate) struct IngestArguments {
     pub(crate) source: SourceArguments,
     #[command(flatten)]
     pub(crate) setup: SetupArguments,
+    /// Print counts as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArguments {
+    /// The published table, CSV.
+    pub(crate) file: PathBuf,
+    /// The measurement table to write, CSV.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// Its layout: timm, schedtune, milabench, published or lucid [default: told from the columns].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) layout: Option<String>,
+    /// The GPU, where the table names none.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) gpu: Option<String>,
+    /// Catalogue entries of your own (TOML; see `plimsoll gpus --template`).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) gpu_file: Option<PathBuf>,
+    /// Keep each repeat of a run as a row of its own instead of their median.
+    #[arg(long)]
+    pub(crate) all_repeats: bool,
+    /// Keep rejected rows with their reasons in this CSV file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rejects: Option<PathBuf>,
+    /// Any rejected row is a failure.
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// Print counts as JSON.
     #[arg(long)]
     pub(crate) json: bool,

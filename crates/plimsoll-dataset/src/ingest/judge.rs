@@ -43,8 +43,11 @@ const NEAR_CAPACITY: f64 = 0.95;
 /// Readings of one run differ by this much.
 const NOISE: f64 = 0.01;
 
-/// A run near the capacity did fit if it read what its smaller batches let expect, give or take this.
-const EXPECTED: f64 = 0.02;
+/// A run near the capacity did fit if it read what its smaller batches let expect: not over this much less, ...
+const CUT_SHORT: f64 = 0.02;
+
+/// ... nor over this much more, for then those batches say nothing of it.
+const UNEXPECTED: f64 = 0.1;
 
 /// Two readings of one run that differ by more than this cannot both be right.
 const MAX_SPREAD: f64 = 0.2;
@@ -154,13 +157,16 @@ impl Growth {
     fn judge(&mut self, batch: u64, mib: f64, capacity_mib: f64) -> Verdict {
         let expected = self.expected(batch);
         let is_less = self.seen.iter().any(|&(_, smaller)| mib < (1.0 - NOISE) * smaller);
-        let is_flat =
-            self.seen.iter().any(|&(smaller, at)| 2 * smaller <= batch && mib <= (1.0 + NOISE) * at);
+        let is_flat = self.seen.iter().any(|&(smaller, at)| 2 * smaller <= batch && mib <= (1.0 + NOISE) * at);
         let verdict = if self.ran_out {
             Verdict::OutOfMemory(AFTER)
         } else if mib > NEAR_CAPACITY * capacity_mib {
             match expected {
-                Some(expected) if expected <= (1.0 + EXPECTED) * mib && !is_flat => Verdict::Good,
+                Some(expected)
+                    if !is_flat && ((1.0 - UNEXPECTED) * mib..=(1.0 + CUT_SHORT) * mib).contains(&expected) =>
+                {
+                    Verdict::Good
+                }
                 _ => Verdict::OutOfMemory(NEAR),
             }
         } else if !is_less && !is_flat {
@@ -227,6 +233,8 @@ mod tests {
         turned.reverse();
         assert_eq!(verdicts(&turned), expected.iter().rev().copied().collect::<Vec<_>>());
         assert_eq!(verdicts(&[(8, 40_301.0)]), [Verdict::OutOfMemory(NEAR)]);
+        // Smaller batches that cannot have run do not vouch for it.
+        assert_eq!(verdicts(&[(8, 3_849.0), (16, 4_285.0), (64, 40_309.0)])[2], Verdict::OutOfMemory(NEAR));
     }
 
     #[test]
@@ -257,8 +265,7 @@ mod tests {
 
     #[test]
     fn repeats_that_disagree_are_suspect() {
-        let reading =
-            Reading { job: "net", gpu: "t4", capacity_mib: 15_360.0, batch: 8, mib: 3_000.0, spread: 0.4 };
+        let reading = Reading { job: "net", gpu: "t4", capacity_mib: 15_360.0, batch: 8, mib: 3_000.0, spread: 0.4 };
         assert_eq!(judge(&[reading]), [Verdict::Suspect(REPEATS)]);
         assert_eq!(judge(&[]), []);
     }

@@ -129,8 +129,14 @@ impl RowReader {
             let (expected, found) = ("a column `gpu`, or a GPU given for all rows".into(), "neither".into());
             return Err(DatasetError::Layout { path: path.into(), expected, found });
         }
-        let known: Vec<&str> =
-            REQUIRED.columns.iter().copied().chain(OPTIONAL).chain(PASSED_OVER).chain(UTILISATION.map(Target::name)).collect();
+        let known: Vec<&str> = REQUIRED
+            .columns
+            .iter()
+            .copied()
+            .chain(OPTIONAL)
+            .chain(PASSED_OVER)
+            .chain(UTILISATION.map(Target::name))
+            .collect();
         let mut estimates = Vec::new();
         for (index, name) in header.names().iter().enumerate() {
             if known.contains(&name.as_str()) {

@@ -31,6 +31,7 @@ impl Groups {
                     SplitBy::Gpu => (key.gpu.as_str(), ""),
                     // Shapes of the same name in two families have nothing in common.
                     SplitBy::Shape => (key.family.name(), key.shape.as_str()),
+                    SplitBy::ModelFamily => (key.model_family(), ""),
                 };
                 named.entry(name).or_default().push(row);
             }

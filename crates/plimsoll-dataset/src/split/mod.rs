@@ -29,11 +29,14 @@ pub enum SplitBy {
     Gpu,
     /// Rows of one shape within a family, such as the residual CNNs.
     Shape,
+    /// Rows of one family of models, such as all EfficientNets, whatever their graphs are taken for. Rows that name no
+    /// shape are grouped by architecture.
+    ModelFamily,
 }
 
 impl SplitBy {
     /// Every way, in order.
-    pub const ALL: [Self; 5] = [Self::Row, Self::Architecture, Self::Family, Self::Gpu, Self::Shape];
+    pub const ALL: [Self; 6] = [Self::Row, Self::Architecture, Self::Family, Self::Gpu, Self::Shape, Self::ModelFamily];
 
     /// The name in files and on the command line.
     pub const fn name(self) -> &'static str {
@@ -43,6 +46,7 @@ impl SplitBy {
             Self::Family => "family",
             Self::Gpu => "gpu",
             Self::Shape => "shape",
+            Self::ModelFamily => "model_family",
         }
     }
 
@@ -63,6 +67,13 @@ pub struct SplitKey {
     pub gpu: String,
     /// Finer than the family, or empty.
     pub shape: String,
+}
+
+impl SplitKey {
+    /// The family of models, or the architecture where none is named.
+    fn model_family(&self) -> &str {
+        if self.shape.is_empty() { &self.architecture } else { &self.shape }
+    }
 }
 
 impl From<&Sample> for SplitKey {

@@ -30,6 +30,7 @@ fn group(key: &SplitKey, by: SplitBy, row: usize) -> String {
         SplitBy::Family => key.family.name().into(),
         SplitBy::Gpu => key.gpu.clone(),
         SplitBy::Shape => format!("{}/{}", key.family, key.shape),
+        SplitBy::ModelFamily => key.model_family().to_owned(),
     }
 }
 

@@ -50,6 +50,7 @@ pub(super) fn run(arguments: &IngestArguments) -> Result<()> {
             "files": counts.files,
             "accepted": counts.accepted,
             "rejected": counts.rejected,
+            "merged": counts.merged,
             "unknown_operators": counts.unknown_operators,
             "ignored_columns": counts.ignored_columns,
             "out": arguments.out,
@@ -59,7 +60,7 @@ pub(super) fn run(arguments: &IngestArguments) -> Result<()> {
 }
 
 /// Rejected rows as CSV, whole or not at all.
-fn write_rejects(path: &Path, rejected: &[Rejection]) -> Result<()> {
+pub(super) fn write_rejects(path: &Path, rejected: &[Rejection]) -> Result<()> {
     let failed = || format!("cannot write {}", path.display());
     let target = plimsoll_dataset::output_path(path).with_context(failed)?;
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -1,5 +1,6 @@
 //! One module a command.
 
+mod convert;
 mod estimate;
 mod evaluate;
 mod explain;
@@ -15,6 +16,7 @@ mod report;
 mod run;
 mod source;
 mod worker;
+mod zoo;
 
 use anyhow::Result;
 
@@ -29,6 +31,7 @@ pub(crate) fn dispatch(command: Command) -> Result<()> {
         Command::Estimate(arguments) => estimate::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Ingest(arguments) => ingest::run(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
         Command::Generate(arguments) => generate::run(&arguments),
         Command::Featurize(arguments) => featurize::run(&arguments),
         Command::Fit(arguments) => fit::run(&arguments),

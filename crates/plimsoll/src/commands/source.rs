@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use plimsoll_dataset::{DatasetError, Format, IngestOptions, Loaded, Rejection, load_samples};
 use plimsoll_graph::{Gpu, GpuCatalogue, Graph, Optimizer, Precision, TrainingSetup, Workload, json, summary};
 
+use super::zoo;
 use crate::cli::{SetupArguments, SourceArguments};
 use crate::errors::Hint;
 use crate::output;
@@ -128,6 +129,8 @@ pub(crate) fn options(
         gpu: gpu(arguments.gpu.as_deref(), catalogue)?,
         setup: setup(arguments)?,
         keeps_contradictions: source.keep_contradictions,
+        all_repeats: source.all_repeats,
+        graphs: zoo::graphs(),
         ..IngestOptions::default()
     })
 }

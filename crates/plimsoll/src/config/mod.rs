@@ -38,7 +38,15 @@ pub(crate) struct NamedSettings {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Data {
     /// Files in any layout that ingest knows.
-    Files { paths: Vec<PathBuf>, format: Option<String>, gpu_file: Option<PathBuf>, keep_contradictions: bool },
+    Files {
+        paths: Vec<PathBuf>,
+        format: Option<String>,
+        gpu_file: Option<PathBuf>,
+        keep_contradictions: bool,
+        /// Each repeat of a run is a row; their median is otherwise.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        all_repeats: bool,
+    },
     /// Synthetic workloads.
     Generated(GeneratedWorkloads),
 }
@@ -73,6 +81,7 @@ pub(crate) enum Grouping {
     Family,
     Shape,
     Gpu,
+    ModelFamily,
 }
 
 impl Grouping {
@@ -84,6 +93,7 @@ impl Grouping {
             Self::Family => SplitBy::Family,
             Self::Shape => SplitBy::Shape,
             Self::Gpu => SplitBy::Gpu,
+            Self::ModelFamily => SplitBy::ModelFamily,
         }
     }
 
@@ -94,8 +104,27 @@ impl Grouping {
             Self::Family => "family",
             Self::Shape => "shape",
             Self::Gpu => "gpu",
+            Self::ModelFamily => "model family",
         }
     }
+}
+
+/// The folds of a cross-validation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected a number of folds, or \"each\"")]
+pub(crate) enum Folds {
+    /// So many, each of several groups.
+    Count(usize),
+    /// By another rule than a number.
+    Rule(FoldRule),
+}
+
+/// Folds whose number follows from the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FoldRule {
+    /// One a group: each is left out once.
+    Each,
 }
 
 /// The division of an experiment.
@@ -103,7 +132,7 @@ impl Grouping {
 pub(crate) struct Split {
     pub(crate) by: Grouping,
     /// Folds of a cross-validation; `None` for one training and one test part.
-    pub(crate) folds: Option<usize>,
+    pub(crate) folds: Option<Folds>,
     pub(crate) validation: f64,
     pub(crate) test: f64,
     pub(crate) seed: u64,
@@ -116,7 +145,10 @@ impl Split {
         let seed = self.seed;
         self.folds.map_or_else(
             || format!("{:.0} % test by {by}, seed {seed}", 100.0 * self.test),
-            |folds| format!("{folds}-fold by {by}, seed {seed}"),
+            |folds| match folds {
+                Folds::Count(folds) => format!("{folds}-fold by {by}, seed {seed}"),
+                Folds::Rule(FoldRule::Each) => format!("each {by} left out, seed {seed}"),
+            },
         )
     }
 }
@@ -225,6 +257,17 @@ mod tests {
         }
         assert!(read(&GOOD.replace("count = 10", "count = 0")).is_err());
         assert!(read(&format!("{GOOD}[split]\nfolds = 1\n")).is_err());
+    }
+
+    #[test]
+    fn each_group_may_be_left_out_once() {
+        let split = |lines: &str| read(&format!("{GOOD}[split]\n{lines}\n"));
+        let config = split("by = \"gpu\"\nfolds = \"each\"").expect("valid");
+        assert_eq!(config.split.describe(), "each gpu left out, seed 0");
+        let config = split("by = \"model_family\"\nfolds = 5").expect("valid");
+        assert_eq!(config.split.describe(), "5-fold by model family, seed 0");
+        assert!(split("folds = \"all\"").is_err());
+        assert!(split("by = \"row\"\nfolds = \"each\"").is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use plimsoll_graph::{Family, GpuCatalogue};
 use plimsoll_model::{DeviceKind, NetworkSettings, OutputSettings, Settings, TrainingSettings};
 use serde::Deserialize;
 
-use super::{Config, Data, GeneratedWorkloads, Grouping, NamedSettings, Pretraining, Split, expand};
+use super::{Config, Data, FoldRule, Folds, GeneratedWorkloads, Grouping, NamedSettings, Pretraining, Split, expand};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,6 +38,9 @@ struct RawData {
     /// Keep utilisation counters that contradict each other.
     #[serde(default)]
     keep_contradictions: bool,
+    /// Each repeat of a run is a row; their median is otherwise.
+    #[serde(default)]
+    all_repeats: bool,
     generate: Option<RawGenerate>,
 }
 
@@ -68,7 +71,7 @@ fn default_gpus() -> Vec<String> {
 #[serde(deny_unknown_fields, default)]
 struct RawSplit {
     by: Grouping,
-    folds: Option<usize>,
+    folds: Option<Folds>,
     validation: f64,
     test: f64,
     seed: u64,
@@ -210,6 +213,7 @@ impl RawData {
                     format: self.format,
                     gpu_file: self.gpu_file.as_deref().map(expand).transpose()?,
                     keep_contradictions: self.keep_contradictions,
+                    all_repeats: self.all_repeats,
                 })
             }
             (None, Some(generate)) => Ok(Data::Generated(generate.check("data.generate")?)),
@@ -231,8 +235,14 @@ impl RawSplit {
             "split: expected at least 5 % for training, found {} for validation and test",
             self.validation + self.test
         );
-        if let Some(folds) = self.folds {
-            ensure!((2..=1000).contains(&folds), "split.folds: expected 2 to 1000, found {folds}");
+        match self.folds {
+            Some(Folds::Count(folds)) => {
+                ensure!((2..=1000).contains(&folds), "split.folds: expected 2 to 1000, found {folds}");
+            }
+            Some(Folds::Rule(FoldRule::Each)) => {
+                ensure!(self.by != Grouping::Row, "split.folds: expected a number, for a row alone is no fold");
+            }
+            None => {}
         }
         Ok(Split { by: self.by, folds: self.folds, validation: self.validation, test: self.test, seed: self.seed })
     }

@@ -2,8 +2,8 @@
 
 /// Words before the name proper that say where weights come from, or what a block was given.
 const QUALIFIERS: [&str; 20] = [
-    "tf", "legacy", "gluon", "ig", "ssl", "swsl", "nf", "dm", "eca", "gc", "se", "ese", "bat", "lambda", "wide", "tiny",
-    "jx", "sam2", "test", "dino",
+    "tf", "legacy", "gluon", "ig", "ssl", "swsl", "nf", "dm", "eca", "gc", "se", "ese", "bat", "lambda", "wide",
+    "tiny", "jx", "sam2", "test", "dino",
 ];
 
 /// Stems that are variants of another: whatever contains the first is of the family of the second.
@@ -70,8 +70,14 @@ mod tests {
     #[test]
     fn near_twins_are_of_one_family() {
         for (family, names) in [
-            ("efficientnet", &["efficientnet_b0", "tf_efficientnetv2_s", "gc_efficientnetv2_rw_t", "efficientnet-b7"][..]),
-            ("resnet", &["resnet50", "resnet152d", "seresnext101_32x4d", "wide_resnet50_2", "tresnet_l", "resnetv2_50"]),
+            (
+                "efficientnet",
+                &["efficientnet_b0", "tf_efficientnetv2_s", "gc_efficientnetv2_rw_t", "efficientnet-b7"][..],
+            ),
+            (
+                "resnet",
+                &["resnet50", "resnet152d", "seresnext101_32x4d", "wide_resnet50_2", "tresnet_l", "resnetv2_50"],
+            ),
             ("vit", &["vit_base_patch16_224", "deit3_small", "deit_tiny_patch16_224", "flexivit_base"]),
             ("regnet", &["regnetx_002", "regnety_1280", "regnet_y_128gf", "regnetz_b16"]),
             ("swin", &["swinv2_cr_giant_224", "swin_tiny_patch4_window7_224"]),

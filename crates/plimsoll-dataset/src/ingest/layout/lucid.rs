@@ -20,10 +20,9 @@ const MODELS: [(&str, &str, &str); 3] = [
 /// SGD with momentum for vision, AdamW for BERT; AMP by its column.
 pub(super) fn job(row: &Cells<'_>) -> Result<Job, String> {
     let (model, data) = (row.needed("model")?, row.needed("dataset")?);
-    let (.., reference) = MODELS
-        .iter()
-        .find(|(known, on, _)| (*known, *on) == (model, data))
-        .ok_or_else(|| format!("the model of Lucid's `{}` on `{}` is not known", cells::short(model), cells::short(data)))?;
+    let (.., reference) = MODELS.iter().find(|(known, on, _)| (*known, *on) == (model, data)).ok_or_else(|| {
+        format!("the model of Lucid's `{}` on `{}` is not known", cells::short(model), cells::short(data))
+    })?;
     let is_text = reference.starts_with("hf/");
     let setup = TrainingSetup {
         optimizer: if is_text { Optimizer::AdamW } else { Optimizer::SgdMomentum },

@@ -65,6 +65,7 @@ fn lower_median(mut readings: Vec<f64>) -> f64 {
 
 /// The distance of the outermost readings as a share of their median.
 fn spread(readings: &[f64]) -> f64 {
-    let (least, most) = readings.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &mib| (least.min(mib), most.max(mib)));
+    let (least, most) =
+        readings.iter().fold((f64::INFINITY, 0.0_f64), |(least, most), &mib| (least.min(mib), most.max(mib)));
     (most - least) / median(readings.to_vec())
 }

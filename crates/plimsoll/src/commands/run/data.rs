@@ -8,7 +8,7 @@ use plimsoll_dataset::{IngestOptions, Label, Loaded, Rejection, Sample, SampleWr
 use plimsoll_model::DataDescription;
 use rayon::prelude::*;
 
-use crate::commands::{generate, source};
+use crate::commands::{generate, source, zoo};
 use crate::config::{Config, Data, GeneratedWorkloads};
 use crate::{interrupt, progress};
 
@@ -23,8 +23,13 @@ impl Prepared {
     /// Reads or generates what the config names.
     pub(super) fn load(config: &Config) -> Result<Self> {
         match &config.data {
-            Data::Files { paths, format, gpu_file, keep_contradictions } => {
-                let loaded = load_files(paths, format.as_deref(), gpu_file.as_deref(), *keep_contradictions)?;
+            Data::Files { paths, format, gpu_file, keep_contradictions, all_repeats } => {
+                let options = IngestOptions {
+                    keeps_contradictions: *keep_contradictions,
+                    all_repeats: *all_repeats,
+                    ..IngestOptions::default()
+                };
+                let loaded = load_files(paths, format.as_deref(), gpu_file.as_deref(), &options)?;
                 Ok(Self { samples: loaded.samples, rejected: loaded.rejected, hash: loaded.hash })
             }
             Data::Generated(workloads) => Self::generate(workloads),
@@ -93,10 +98,10 @@ pub(super) fn load_files(
     paths: &[PathBuf],
     format: Option<&str>,
     gpu_file: Option<&Path>,
-    keeps_contradictions: bool,
+    options: &IngestOptions,
 ) -> Result<Loaded> {
     let catalogue = source::catalogue(gpu_file)?;
-    let options = IngestOptions { format: source::format(format)?, keeps_contradictions, ..IngestOptions::default() };
+    let options = IngestOptions { format: source::format(format)?, graphs: zoo::graphs(), ..options.clone() };
     let spinner = progress::spinner("read");
     let loaded = load_samples(paths, &options, &catalogue);
     spinner.finish_and_clear();

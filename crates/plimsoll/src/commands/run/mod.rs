@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use plimsoll_dataset::{Carve, Sample, Split, SplitKey};
+use plimsoll_dataset::{Carve, IngestOptions, Sample, Split, SplitKey};
 use plimsoll_evaluation::{Cost, Leaderboard, LeaderboardRow, Prediction, Scores, predict, published_predictions};
 use plimsoll_evaluation::{read_predictions, write_predictions, write_scores};
 use plimsoll_model::{Analytic, DataDescription, DeviceKind, Estimator, Fit, Learned, Settings};
@@ -19,7 +19,7 @@ pub(super) use record::RunRecord;
 use super::evaluate::summary;
 use super::worker::Job;
 use crate::cli::RunArguments;
-use crate::config::{Config, NamedSettings};
+use crate::config::{Config, FoldRule, Folds, NamedSettings};
 use crate::{interrupt, output};
 use data::Prepared;
 use pretraining::Stage;
@@ -189,7 +189,7 @@ impl Run {
             Ok(Vec::new())
         }?;
         for path in self.config.held_out.clone() {
-            let loaded = data::load_files(std::slice::from_ref(&path), None, None, false)?;
+            let loaded = data::load_files(std::slice::from_ref(&path), None, None, &IngestOptions::default())?;
             let name = path.file_stem().map_or_else(|| "held-out".into(), |stem| stem.to_string_lossy().into_owned());
             let samples: Vec<&Sample> = loaded.samples.iter().collect();
             let mut predictions = Vec::new();
@@ -301,7 +301,13 @@ fn split(config: &Config, keys: &[SplitKey]) -> Result<(Vec<Split>, Split)> {
         return Ok((vec![split.clone()], split));
     };
     let carve = Carve { share: settings.validation, by };
-    let splits = Split::k_fold(keys, by, folds, carve, settings.seed)?;
+    let splits = match folds {
+        Folds::Count(folds) => Split::k_fold(keys, by, folds, carve, settings.seed)?,
+        Folds::Rule(FoldRule::Each) => {
+            let named = Split::leave_one_out(keys, by, carve, settings.seed)?;
+            named.into_iter().map(|(_, split)| split).collect()
+        }
+    };
     let everything = Split::ratio(keys, by, settings.validation, 0.0, settings.seed)?;
     Ok((splits, everything))
 }
