@@ -124,10 +124,12 @@ impl Format {
         if let Some(layout) = Layout::of(header) {
             return Ok(Self::Layout(layout));
         }
-        let mut layouts = vec![&table::REQUIRED];
-        layouts.extend(&gpumemnet::LAYOUTS);
         let published = Layout::ALL.map(Layout::required);
-        layouts.extend(&published);
+        let mut layouts = vec![&table::REQUIRED];
+        if !table::resembles(header) {
+            layouts.extend(&gpumemnet::LAYOUTS);
+            layouts.extend(&published);
+        }
         Err(header.unknown(path, &layouts))
     }
 

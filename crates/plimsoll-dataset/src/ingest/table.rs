@@ -51,6 +51,11 @@ const OPTIONAL: [&str; 25] = [
     "doubt",
 ];
 
+/// Whether a header can only be meant as one of ours, whatever it lacks: it has many columns that only we have.
+pub(super) fn resembles(header: &Header) -> bool {
+    OPTIONAL.iter().filter(|name| header.has(name)).count() >= 8
+}
+
 /// Columns that are for readers and other programs.
 const PASSED_OVER: [&str; 3] = ["samples_per_s", "repeats", "origin"];
 

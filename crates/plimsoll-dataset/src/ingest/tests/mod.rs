@@ -2,6 +2,7 @@
 
 mod files;
 mod gpumemnet;
+mod layouts;
 mod table;
 
 use std::path::{Path, PathBuf};

@@ -169,3 +169,65 @@ fn parquet_and_csv_give_the_same() {
     from_groups[0].id.clone_from(&from_csv[0].id);
     assert_eq!(from_groups, from_csv);
 }
+
+#[test]
+fn the_whole_setup_can_stand_in_a_row() {
+    let folder = Folder::new();
+    folder.write_graph("net.json");
+    let header = "workload,batch_size,gpu,trainable,last_batch,startup_batch,cudnn_benchmark,keeps_gradients,\
+        expandable_segments,max_split_size_mib";
+    let path = folder.write("runs.csv", format!("{header}\nnet.json,8,t4,linear1 linear2,3,2,true,1,yes,128\n"));
+    let (accepted, rejected, _) = read(&path).expect("readable");
+    assert_eq!(rejected, []);
+    let expected = TrainingSetup {
+        trainable: vec!["linear1".into(), "linear2".into()],
+        last_batch: Some(3),
+        startup_batch: Some(2),
+        cudnn_benchmark: true,
+        keeps_gradients: true,
+        expandable_segments: true,
+        max_split_size_mib: Some(128),
+        ..TrainingSetup::new(8)
+    };
+    assert_eq!(accepted[0].workload.setup(), &expected);
+}
+
+#[test]
+fn a_suspect_reading_is_kept_and_not_believed() {
+    let folder = Folder::new();
+    folder.write_graph("net.json");
+    let rows = "net.json,8,t4,1500,suspect,it fell\nnet.json,8,t4,1500,suspect,\nnet.json,8,t4,,suspect,it fell\n\
+        net.json,8,t4,15000,oom,it ended there\nnet.json,8,t4,1500,ok,no matter\n";
+    let path = folder.write("runs.csv", format!("workload,batch_size,gpu,peak_memory_mib,status,doubt\n{rows}"));
+    let (accepted, rejected, _) = read(&path).expect("readable");
+    let found: Vec<_> = accepted
+        .iter()
+        .map(|row| (row.outcome, row.doubt.as_ref().map(|doubt| (doubt.reason.as_str(), doubt.reading_mib))))
+        .collect();
+    let expected = [
+        (Outcome::Unknown, Some(("it fell", 1500.0))),
+        (Outcome::Unknown, Some(("the table says so", 1500.0))),
+        (Outcome::OutOfMemory { above_mib: 15_000.0 }, Some(("it ended there", 15_000.0))),
+        (Outcome::Measured { peak_mib: 1500.0 }, None),
+    ];
+    assert_eq!(found, expected);
+    assert!(rejected[0].reason.contains("suspect"), "{rejected:?}");
+}
+
+#[test]
+fn a_gpu_of_its_own_stands_in_a_row_as_json() {
+    let folder = Folder::new();
+    folder.write_graph("net.json");
+    let mut gpu = GpuCatalogue::built_in().find("t4").expect("known").clone();
+    gpu.name = "t4-half".into();
+    gpu.memory_mib /= 2;
+    let text = serde_json::to_string(&gpu).expect("serialises").replace('"', "\"\"");
+    let broken = text.replace("\"\"sms\"\":40", "\"\"sms\"\":0");
+    let path = folder.write(
+        "runs.csv",
+        format!("workload,batch_size,gpu,gpu_json\nnet.json,8,t4-half,\"{text}\"\nnet.json,8,t4-half,\"{broken}\"\nnet.json,8,,{{}}\n"),
+    );
+    let (accepted, rejected, _) = read(&path).expect("readable");
+    assert_eq!(accepted[0].workload.gpu(), &gpu);
+    assert_eq!((accepted.len(), rejected.len()), (1, 2), "{rejected:?}");
+}
