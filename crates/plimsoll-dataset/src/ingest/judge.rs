@@ -49,6 +49,9 @@ const CUT_SHORT: f64 = 0.02;
 /// ... nor over this much more, for then those batches say nothing of it.
 const UNEXPECTED: f64 = 0.1;
 
+/// Memory grows evenly with the batch: a reading of less than this share of what that leads to was cut short.
+const STUNTED_BELOW: f64 = 0.65;
+
 /// Two readings of one run that differ by more than this cannot both be right.
 const MAX_SPREAD: f64 = 0.2;
 
@@ -67,6 +70,8 @@ const AFTER: &str = "a smaller batch of the job ran out of memory";
 const GROWTH: &str = "no more was read than at a smaller batch, whose growth leads beyond the GPU";
 const LESS: &str = "less was read than at a smaller batch";
 const FLAT: &str = "no more was read than at half the batch";
+const STUNTED: &str = "far less was read than smaller batches lead to, which is beyond the GPU";
+const AFTER_FLAT: &str = "a smaller batch of the job read no more than half of it did";
 const FLAT_FROM_START: &str = "no less was read than at twice the batch";
 
 /// Judges all readings of a file; verdicts come in their order.
@@ -77,7 +82,9 @@ const FLAT_FROM_START: &str = "no less was read than at twice the batch";
 ///    So is every larger batch after it.
 /// 4. Less than at a smaller batch, or no more (1 %) than at half the batch: out of memory if the growth between
 ///    smaller batches leads beyond 95 % of the GPU, else suspect.
-/// 5. The smallest batch, if twice the batch reads the same: suspect.
+/// 5. The smallest batch, if twice the batch reads the same: suspect. So is every larger batch after one that reads no
+///    more than half of it.
+/// 6. Under 65 % of what growth leads to, if that is beyond 95 % of the GPU: suspect.
 pub(super) fn judge(readings: &[Reading<'_>]) -> Vec<Verdict> {
     let steps = steps(readings);
     let mut jobs: BTreeMap<&str, BTreeMap<u64, Vec<usize>>> = BTreeMap::new();
@@ -151,6 +158,7 @@ struct Growth {
     /// All batches and readings.
     seen: Vec<(u64, f64)>,
     ran_out: bool,
+    is_flat: bool,
 }
 
 impl Growth {
@@ -169,8 +177,14 @@ impl Growth {
                 }
                 _ => Verdict::OutOfMemory(NEAR),
             }
+        } else if self.is_flat && !is_flat {
+            Verdict::Suspect(AFTER_FLAT)
         } else if !is_less && !is_flat {
-            Verdict::Good
+            let beyond = expected.filter(|&expected| expected > NEAR_CAPACITY * capacity_mib);
+            match beyond {
+                Some(expected) if mib < STUNTED_BELOW * expected => Verdict::Suspect(STUNTED),
+                _ => Verdict::Good,
+            }
         } else if expected.is_some_and(|expected| expected > NEAR_CAPACITY * capacity_mib) {
             Verdict::OutOfMemory(GROWTH)
         } else if is_less {
@@ -179,6 +193,8 @@ impl Growth {
             Verdict::Suspect(FLAT)
         };
         self.seen.push((batch, mib));
+        // Less than at a smaller batch may be that one's spike; the same at half the batch is no coincidence.
+        self.is_flat |= verdict == Verdict::Suspect(FLAT);
         match verdict {
             Verdict::Good => self.trusted.push((batch, mib)),
             Verdict::OutOfMemory(_) => self.ran_out = true,
@@ -251,6 +267,16 @@ mod tests {
         let runs = [(8, 2_035.0), (16, 2_035.0), (32, 2_035.0)];
         let expected = [Verdict::Suspect(FLAT_FROM_START), Verdict::Suspect(FLAT), Verdict::Suspect(FLAT)];
         assert_eq!(verdicts(&runs), expected);
+        let runs = [(8, 4_649.0), (16, 4_649.0), (32, 25_309.0)];
+        assert_eq!(verdicts(&runs)[2], Verdict::Suspect(AFTER_FLAT));
+    }
+
+    #[test]
+    fn growth_that_stops_short_of_the_card_is_suspect() {
+        let runs = [(8, 6_069.0), (16, 11_823.0), (32, 21_599.0), (64, 22_493.0)];
+        assert_eq!(verdicts(&runs)[3], Verdict::Suspect(STUNTED));
+        let runs = [(8, 6_069.0), (16, 9_823.0), (32, 17_599.0), (64, 27_001.0)];
+        assert_eq!(verdicts(&runs), [Verdict::Good; 4]);
     }
 
     #[test]
