@@ -17,7 +17,8 @@ const ESTIMATES: &[(&str, &str)] = &[
 ];
 
 /// Names in the table that a library has under another.
-const NAMES: [(&str, &str); 1] = [("xception", "legacy_xception")];
+const NAMES: [(&str, &str); 3] =
+    [("bert-base", "bert-base-uncased"), ("bert-large", "bert-large-uncased"), ("xception", "legacy_xception")];
 
 pub(super) fn job(cells: &Cells<'_>) -> Result<Job, String> {
     let (model, library) = (cells.needed("model")?, cells.needed("library")?);

@@ -172,7 +172,7 @@ fn benchmarks_say_model_and_precision_by_their_names() {
         ("zoo:torchvision/resnet50", Precision::Tf32, "h100-80"),
         ("zoo:torchvision/convnext_large", Precision::AmpFp16, "mi325x"),
         ("zoo:torchvision/convnext_large", Precision::Fp32, "mi325x"),
-        ("zoo:hf/bert-large-uncased@512", Precision::Tf32, "l40s"),
+        ("zoo:hf/bert-base-uncased@512", Precision::Tf32, "l40s"),
     ];
     assert_eq!(rows, expected);
     assert_eq!(converted.rejected.len(), 1);
