@@ -40,10 +40,10 @@ pub(crate) enum Command {
     Ingest(IngestArguments),
     /// Turn a published table of runs into a measurement table.
     ///
-    /// Knows the layouts of timm's runs on an A100, SchedTune, milabench, the published real models and Lucid; which it
+    /// Knows the layouts of timm's runs on an A100, `SchedTune`, milabench, the published real models and Lucid; which it
     /// is, the columns tell. Runs that ran out of memory and readings that contradict others are marked by rules that
     /// look at readings only (docs/measurement-tables.md). The other commands read these layouts as they are, too.
-    /// Example: plimsoll convert timm_a100_runs.csv --out timm.csv
+    /// Example: plimsoll convert published.csv --out table.csv
     Convert(ConvertArguments),
     /// Make synthetic workloads, labelled by the simulator and marked as simulated.
     Generate(GenerateArguments),

@@ -191,6 +191,6 @@ impl Workloads {
 fn input_size(graph: &Graph) -> Option<u64> {
     match graph.tensor(*graph.inputs().first()?).shape.last() {
         Dim::Fixed(size) => Some(size),
-        _ => None,
+        Dim::Batch(_) => None,
     }
 }

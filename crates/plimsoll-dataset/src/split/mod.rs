@@ -29,7 +29,7 @@ pub enum SplitBy {
     Gpu,
     /// Rows of one shape within a family, such as the residual CNNs.
     Shape,
-    /// Rows of one family of models, such as all EfficientNets, whatever their graphs are taken for. Rows that name no
+    /// Rows of one family of models, such as all residual networks, whatever their graphs are taken for. Rows that name no
     /// shape are grouped by architecture.
     ModelFamily,
 }

@@ -1,6 +1,6 @@
 //! `plimsoll convert`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
 use plimsoll_dataset::{Converted, IngestOptions, Layout, Outcome, convert};
@@ -23,7 +23,7 @@ pub(super) fn run(arguments: &ConvertArguments) -> Result<()> {
     if let Some(path) = &arguments.rejects {
         ingest::write_rejects(path, &converted.rejected)?;
     }
-    source::tell(&converted.rejected, &Default::default(), &Default::default());
+    source::tell(&converted.rejected, &BTreeSet::new(), &BTreeSet::new());
     source::strict(arguments.strict, &converted.rejected)?;
     let rejected = converted.rejected.len();
     ensure!(!converted.runs.is_empty(), "no usable row: {rejected} rows were rejected, and nothing was written");

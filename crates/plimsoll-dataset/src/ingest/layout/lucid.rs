@@ -17,7 +17,7 @@ const MODELS: [(&str, &str, &str); 3] = [
     ("BERT", "SQuAD", "hf/bert-base-uncased@384"),
 ];
 
-/// SGD with momentum for vision, AdamW for BERT; AMP by its column.
+/// SGD with momentum for vision, `AdamW` for BERT; AMP by its column.
 pub(super) fn job(row: &Cells<'_>) -> Result<Job, String> {
     let (model, data) = (row.needed("model")?, row.needed("dataset")?);
     let (.., reference) = MODELS.iter().find(|(known, on, _)| (*known, *on) == (model, data)).ok_or_else(|| {

@@ -40,7 +40,7 @@ pub use write::{Converted, convert};
 pub enum Layout {
     /// timm's models on an A100, beside FakeTensor's estimates.
     Timm,
-    /// SchedTune's CNNs on several GPUs.
+    /// `SchedTune`'s CNNs on several GPUs.
     Schedtune,
     /// milabench's benchmarks over batch sizes.
     Milabench,
@@ -210,7 +210,7 @@ pub(super) fn read_table(
         }
     }
     let readings = runs.len();
-    let runs = if options.all_repeats { repeats::beside_each_other(runs) } else { repeats::medians(runs) };
+    let runs = if options.all_repeats { repeats::beside_each_other(runs) } else { repeats::medians(&runs) };
     let merged = readings - runs.len();
     Ok(Table { runs: judged(runs), rejected, merged })
 }

@@ -9,8 +9,8 @@ use crate::ingest::judge::median;
 const SETTLED: usize = 3;
 
 /// Each job and batch once, in the place of its first row, with the median of its readings.
-pub(super) fn medians(runs: Vec<Run>) -> Vec<Run> {
-    let groups = groups(&runs);
+pub(super) fn medians(runs: &[Run]) -> Vec<Run> {
+    let groups = groups(runs);
     let mut kept = Vec::with_capacity(groups.len());
     for (index, run) in runs.iter().enumerate() {
         let rows = &groups[&key(run)];

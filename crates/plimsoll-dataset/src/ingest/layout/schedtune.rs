@@ -1,4 +1,4 @@
-//! SchedTune's runs of torchvision's CNNs on several GPUs, with figures of their data sheets.
+//! `SchedTune`'s runs of torchvision's CNNs on several GPUs, with figures of their data sheets.
 
 use plimsoll_graph::{Gpu, Optimizer, TrainingSetup};
 

@@ -36,15 +36,7 @@ pub fn convert(
     options: &IngestOptions,
     catalogue: &GpuCatalogue,
 ) -> Result<Converted> {
-    let layout = match layout {
-        Some(layout) => layout,
-        None => {
-            let rows = CsvRows::open(path)?;
-            let required = Layout::ALL.map(Layout::required);
-            Layout::of(rows.header())
-                .ok_or_else(|| rows.header().unknown(path, &required.iter().collect::<Vec<_>>()))?
-        }
-    };
+    let layout = layout.map_or_else(|| detect(path), Ok)?;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let table = read_table(path, &name, layout, options, catalogue)?;
     let runs = by_workload(table.runs);
@@ -65,6 +57,13 @@ pub fn convert(
     };
     let rows = cells.iter().map(row).collect();
     Ok(Converted { layout, runs, rejected: table.rejected, merged: table.merged, columns, rows })
+}
+
+/// The layout that a file's columns tell.
+fn detect(path: &Path) -> Result<Layout> {
+    let rows = CsvRows::open(path)?;
+    let required = Layout::ALL.map(Layout::required);
+    Layout::of(rows.header()).ok_or_else(|| rows.header().unknown(path, &required.each_ref()))
 }
 
 /// Columns that stand in every table.
