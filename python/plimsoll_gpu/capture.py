@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("model", help="torchvision:NAME, timm:NAME or hf:NAME, such as torchvision:resnet50")
     parser.add_argument(
-        "--input", metavar="CxHxW", default="3x224x224", help="input of one sample (default: %(default)s)"
+        "--input", metavar="CxHxW", help="input of one sample (default: the model's own, or 3x224x224)"
     )
     parser.add_argument("--tokens", type=int, default=512, help="tokens of one sample (default: %(default)s)")
     parser.add_argument("--head", choices=sorted(HEADS), default="causal-lm", help="head of an hf model")

@@ -21,8 +21,8 @@ class Request:
     """``torchvision``, ``timm`` or ``hf``."""
     name: str
     """The model's name in its library."""
-    shape: tuple[int, ...] = (3, 224, 224)
-    """Input of one sample, for ``torchvision`` and ``timm``."""
+    shape: tuple[int, ...] | None = None
+    """Input of one sample, for ``torchvision`` and ``timm``; ``None`` is the model's own."""
     tokens: int = 512
     """Tokens of one sample, for ``hf``."""
     head: str = "causal-lm"
@@ -31,7 +31,7 @@ class Request:
     """Arguments of the model's constructor, or for ``hf`` of its configuration."""
 
     @classmethod
-    def parse(cls, model: str, shape: str, tokens: int, head: str, options: Sequence[str]) -> Request:
+    def parse(cls, model: str, shape: str | None, tokens: int, head: str, options: Sequence[str]) -> Request:
         """A request as the command line writes it.
 
         Raises:
@@ -41,7 +41,7 @@ class Request:
         if not colon or library not in BUILDERS:
             raise CaptureError(f"unknown model `{model}`: expected {', '.join(f'{key}:NAME' for key in BUILDERS)}")
         try:
-            extents = tuple(int(extent) for extent in shape.split("x"))
+            extents = None if shape is None else tuple(int(extent) for extent in shape.split("x"))
         except ValueError:
             raise CaptureError(f"input `{shape}`: expected whole numbers such as 3x224x224") from None
         pairs = [option.partition("=") for option in options]
@@ -65,13 +65,15 @@ def build(request: Request) -> tuple[nn.Module, dict[str, torch.Tensor]]:
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
         raise CaptureError(f"{request.library}:{request.name} cannot be built: {error}") from error
     # Tensors made by their type's constructor (`torch.FloatTensor`) do not follow the default device.
-    return model.to("meta"), _example_inputs(request)
+    model = model.to("meta")
+    return model, _example_inputs(request, model)
 
 
-def _example_inputs(request: Request) -> dict[str, torch.Tensor]:
+def _example_inputs(request: Request, model: nn.Module) -> dict[str, torch.Tensor]:
     if request.library == "hf":
         return {"input_ids": torch.empty(1, request.tokens, dtype=torch.long, device="meta")}
-    return {"x": torch.empty(1, *request.shape, device="meta")}
+    shape = request.shape or getattr(model, "default_cfg", {}).get("input_size", (3, 224, 224))
+    return {"x": torch.empty(1, *shape, device="meta")}
 
 
 def _torchvision(request: Request) -> nn.Module:
@@ -106,6 +108,25 @@ def _value(text: str) -> Any:
     except (SyntaxError, ValueError):
         return text
 
+
+def _timm_catalogue() -> list[Request]:
+    import timm
+
+    return [Request("timm", name) for name in timm.list_models()]
+
+
+def _torchvision_catalogue() -> list[Request]:
+    from torchvision.models import list_models
+
+    return [Request("torchvision", name) for name in list_models()]
+
+
+def _hf_catalogue() -> list[Request]:
+    return [Request("hf", name) for name in CONFIGURATIONS]
+
+
+CATALOGUES = {"timm": _timm_catalogue, "torchvision": _torchvision_catalogue, "hf": _hf_catalogue}
+"""Every model of each library that is known by name."""
 
 BUILDERS = {"torchvision": _torchvision, "timm": _timm, "hf": _hf}
 """What builds the models of each library."""
