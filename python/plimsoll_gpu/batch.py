@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from plimsoll_gpu.graph import CaptureError, Dim, Graph, Tensor
+from plimsoll_gpu.graph import CaptureError, Dim, Graph, Node, Tensor
 
 FIRST, SECOND = 251, 127
 """Batch sizes of the two captures: primes, and unlike any extent that a model is likely to have."""
@@ -27,6 +27,7 @@ def with_symbolic_batch(first: Graph, second: Graph) -> Graph:
         if node is None or twin is None:
             extra = node or twin
             raise CaptureError(f"node `{extra.name}` runs at one batch size only (tried {FIRST} and {SECOND})")
+        _fold_groups(node, twin)
         for part in ("name", "op", "attributes", "inputs", "weights"):
             one, other = getattr(node, part), getattr(twin, part)
             if one != other:
@@ -38,6 +39,14 @@ def with_symbolic_batch(first: Graph, second: Graph) -> Graph:
         for one, other in zip(node.outputs, twin.outputs, strict=True):
             _unify(one, other)
     return first
+
+
+def _fold_groups(node: Node, twin: Node) -> None:
+    """Counts groups of one sample where a convolution has a group, and so a kernel, for each."""
+    groups, others = (part.attributes.get("groups", 1) for part in (node, twin))
+    if groups != others and groups % FIRST == 0 and others % SECOND == 0:
+        for part, batch in ((node, FIRST), (twin, SECOND)):
+            part.attributes = part.attributes | {"groups": part.attributes["groups"] // batch}
 
 
 def _unify(tensor: Tensor, twin: Tensor) -> None:

@@ -30,6 +30,7 @@ def whole_composites(run: Run) -> Iterator[None]:
             _intercept(library, func, run, func.decompose, _drops)
         attention = aten.scaled_dot_product_attention.default
         _intercept(library, attention, run, _fused_attention, _is_fused)
+        library.impl("linear", _linear, "AutogradMeta")
         yield
 
 
@@ -51,11 +52,22 @@ def _drop_path(module: nn.Module) -> Operation:
     return Operation("stochastic_depth", {"p": getattr(module, "drop_prob", None) or getattr(module, "p", 0.0)})
 
 
-COMPOSITE_MODULES: dict[str, Callable[[nn.Module], Operation]] = {
-    "StochasticDepth": _drop_path,
-    "DropPath": _drop_path,
-}
-"""Classes of modules that are one operator of the graph format (of torchvision and of timm)."""
+def composite_module(module: nn.Module) -> Operation | None:
+    """The operator of the graph format that a whole module is, if it is one.
+
+    Stochastic depth is called ``StochasticDepth`` in torchvision, ``DropPath`` in timm and ``...DropPath`` in
+    transformers.
+    """
+    is_depth = type(module).__name__.endswith(("DropPath", "StochasticDepth"))
+    return _drop_path(module) if is_depth else None
+
+
+def _linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """A linear layer. On strided input of more than two dimensions CUDA adds the bias in place, to a product."""
+    if bias is None or input.dim() == 2 or input.is_contiguous():
+        result: torch.Tensor = aten.linear.default.decompose(input, weight, bias)
+        return result
+    return torch.matmul(input, weight.t()).add_(bias)
 
 
 def _intercept(

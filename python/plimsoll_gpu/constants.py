@@ -22,16 +22,24 @@ class Constants:
     def __init__(self) -> None:
         self._values = WeakTensorKeyDictionary()
 
+    def know(self, tensor: torch.Tensor, value: torch.Tensor) -> None:
+        """Takes a tensor's value as known."""
+        self._values[tensor] = value
+
     def value(self, tensor: torch.Tensor) -> torch.Tensor | None:
         """The value of a tensor, if it is known."""
+        if tensor.device.type == "cpu":
+            return tensor
         found: torch.Tensor | None = self._values.get(tensor)
         return found
 
     def follow(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         """Works out the result of an operator on constants."""
         operands = _tensors((args, kwargs))
-        results = _tensors(result)
-        if any(operand not in self._values for operand in operands):
+        results = [tensor for tensor in _tensors(result) if tensor.device.type != "cpu"]
+        if not results:
+            return
+        if any(self.value(operand) is None for operand in operands):
             if func._schema.is_mutable:
                 self._forget(operands[0])
         elif _is_determined(func) and all(tensor.numel() <= MAX_ELEMENTS for tensor in results):
@@ -41,7 +49,7 @@ class Constants:
                 self._values[tensor] = value
 
     def _known(self, leaf: Any) -> Any:
-        return self._values[leaf] if isinstance(leaf, torch.Tensor) else leaf
+        return self.value(leaf) if isinstance(leaf, torch.Tensor) else leaf
 
     def _forget(self, written: torch.Tensor) -> None:
         """Forgets a tensor that was overwritten, with all others that share its storage."""

@@ -19,6 +19,10 @@ class CaptureError(Exception):
     """A model that cannot be captured, or a graph that does not hold together."""
 
 
+class CaptureWarning(UserWarning):
+    """An assumption that a graph rests on."""
+
+
 @dataclass
 class Tensor:
     """An input of the graph, or what a node writes."""

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+from torch.utils.weak import WeakTensorKeyDictionary
 
+from plimsoll_gpu import detection, huggingface
 from plimsoll_gpu.graph import CaptureError
+
+Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -18,28 +27,31 @@ class Request:
     """Which model to build, and the shape of one sample."""
 
     library: str
-    """``torchvision``, ``timm`` or ``hf``."""
+    """``torchvision``, ``timm``, ``hf``, or a module of the user's."""
     name: str
-    """The model's name in its library."""
-    shape: tuple[int, ...] | None = None
-    """Input of one sample, for ``torchvision`` and ``timm``; ``None`` is the model's own."""
-    tokens: int = 512
-    """Tokens of one sample, for ``hf``."""
-    head: str = "causal-lm"
-    """A key of ``HEADS``, for ``hf``."""
+    """The model's name in its library; for ``hf`` also the path of a configuration; a function of a user's module."""
+    shape: Shape | None = None
+    """Input of one sample, for images; ``None`` is the model's own."""
+    tokens: int | None = None
+    """Tokens of one sample, for ``hf``; ``None`` is the model's own."""
+    head: str | None = None
+    """A key of ``huggingface.HEADS``, for ``hf``; ``None`` is the model's own."""
     options: dict[str, Any] = field(default_factory=dict)
     """Arguments of the model's constructor, or for ``hf`` of its configuration."""
 
     @classmethod
-    def parse(cls, model: str, shape: str | None, tokens: int, head: str, options: Sequence[str]) -> Request:
+    def parse(
+        cls, model: str, shape: str | None, tokens: int | None, head: str | None, options: Sequence[str]
+    ) -> Request:
         """A request as the command line writes it.
 
         Raises:
             CaptureError: A part is not in its form.
         """
         library, colon, name = model.partition(":")
-        if not colon or library not in BUILDERS:
-            raise CaptureError(f"unknown model `{model}`: expected {', '.join(f'{key}:NAME' for key in BUILDERS)}")
+        if not (colon and library and name):
+            known = ", ".join(f"{key}:NAME" for key in BUILDERS)
+            raise CaptureError(f"unknown model `{model}`: expected {known} or MODULE:FUNCTION")
         try:
             extents = None if shape is None else tuple(int(extent) for extent in shape.split("x"))
         except ValueError:
@@ -47,59 +59,135 @@ class Request:
         pairs = [option.partition("=") for option in options]
         return cls(library, name, extents, tokens, head, {key: _value(text) for key, _, text in pairs})
 
+    @property
+    def title(self) -> str:
+        """What to call the model: its name, without the folders of a path."""
+        path = Path(self.name)
+        return path.parent.name if path.name == "config.json" else path.name
 
-def build(request: Request) -> tuple[nn.Module, dict[str, torch.Tensor]]:
-    """The model on the meta device, and example inputs by argument.
+
+def build(request: Request) -> tuple[nn.Module, Any]:
+    """The model on the meta device, and example inputs.
 
     Raises:
-        CaptureError: The library is not installed, or does not know the model.
+        CaptureError: The library is not installed, does not know the model, or cannot build it.
     """
-    try:
+    builder = BUILDERS.get(request.library, _own)
+    model = inputs = None
+    for on_meta in (_everything_on_meta, _parameters_on_meta):
         try:
-            with torch.device("meta"):
-                model = BUILDERS[request.library](request)
-        except (NotImplementedError, RuntimeError):  # The constructor computes something: let it.
-            model = BUILDERS[request.library](request)
-    except ImportError as error:
-        raise CaptureError(f"{request.library}: {error}; install plimsoll-gpu[models]") from error
-    except (KeyError, RuntimeError, TypeError, ValueError) as error:
-        raise CaptureError(f"{request.library}:{request.name} cannot be built: {error}") from error
-    # Tensors made by their type's constructor (`torch.FloatTensor`) do not follow the default device.
-    model = model.to("meta")
-    return model, _example_inputs(request, model)
+            with on_meta():
+                model, inputs = builder(request)
+            break
+        except ImportError as error:
+            raise CaptureError(f"{request.library}: {error}; install plimsoll-gpu[models]") from error
+        except CaptureError:
+            raise
+        except Exception as error:  # A constructor is arbitrary code: it may need values, or fail for good.
+            if on_meta is _parameters_on_meta:
+                kind = type(error).__name__
+                raise CaptureError(f"{request.library}:{request.name} cannot be built: {kind}: {error}") from error
+    assert isinstance(model, nn.Module), "a builder returns a module or raises"
+    return model, inputs
 
 
-def _example_inputs(request: Request, model: nn.Module) -> dict[str, torch.Tensor]:
-    if request.library == "hf":
-        return {"input_ids": torch.empty(1, request.tokens, dtype=torch.long, device="meta")}
-    shape = request.shape or getattr(model, "default_cfg", {}).get("input_size", (3, 224, 224))
-    return {"x": torch.empty(1, *shape, device="meta")}
+@contextmanager
+def _everything_on_meta() -> Iterator[None]:
+    with torch.device("meta"):
+        yield
 
 
-def _torchvision(request: Request) -> nn.Module:
-    from torchvision.models import get_model
+@contextmanager
+def _parameters_on_meta() -> Iterator[None]:
+    """Moves parameters to the meta device as modules register them; other tensors have values."""
+    register = nn.Module.register_parameter
+    moved = WeakTensorKeyDictionary()
 
-    model: nn.Module = get_model(request.name, weights=None, **request.options)
-    return model
+    def registered(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
+        if parameter is not None and parameter.device.type != "meta":
+            if parameter not in moved:
+                moved[parameter] = nn.Parameter(parameter.detach().to("meta"), parameter.requires_grad)
+            parameter = moved[parameter]
+        register(module, name, parameter)
+
+    nn.Module.register_parameter = registered  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        nn.Module.register_parameter = register  # type: ignore[method-assign]
 
 
-def _timm(request: Request) -> nn.Module:
+def _image(shape: Shape) -> torch.Tensor:
+    return torch.empty(1, *shape, device="meta")
+
+
+def _torchvision(request: Request) -> tuple[nn.Module, Any]:
+    from torchvision.models import get_model, get_model_builder, list_models
+
+    if request.name not in list_models():
+        raise CaptureError(f"unknown model torchvision:{request.name}")
+    accepted = inspect.signature(get_model_builder(request.name)).parameters
+    # Without this, backbones of segmentation and detection models would come with weights from the network.
+    backbone = {"weights_backbone": None} if "weights_backbone" in accepted else {}
+    model: nn.Module = get_model(request.name, weights=None, **backbone, **request.options)
+    if detection.detects(model):
+        return detection.as_one_batch(model, request.shape)
+    shape = request.shape or _torchvision_shape(model, request.name)
+    images = 2 if type(model).__name__ == "RAFT" else 1
+    return model, [_image(shape)] * images
+
+
+def _torchvision_shape(model: nn.Module, name: str) -> Shape:
+    """Extents that torchvision's own training recipes use, from the package that a model is in."""
+    package = type(model).__module__.removeprefix("torchvision.models.").partition(".")[0]
+    if package == "video" or "3d" in name:
+        return (3, 16, 112, 112) if "resnet" in type(model).__module__ else (3, 16, 224, 224)
+    if package == "optical_flow":
+        return (3, 368, 496)
+    if package == "segmentation":
+        return (3, 480, 480)
+    return (3, 299, 299) if "inception" in name else (3, 224, 224)
+
+
+def _timm(request: Request) -> tuple[nn.Module, Any]:
     import timm
 
+    if not timm.is_model(request.name):
+        raise CaptureError(f"unknown model timm:{request.name}")
     model: nn.Module = timm.create_model(request.name, pretrained=False, **request.options)
-    return model
+    return model, [_image(request.shape or tuple(model.default_cfg["input_size"]))]
 
 
-def _hf(request: Request) -> nn.Module:
-    import transformers
+def _hf(request: Request) -> tuple[nn.Module, Any]:
+    return huggingface.build(request.name, request.head, request.tokens, request.shape, request.options)
 
-    if request.name not in CONFIGURATIONS:
-        raise CaptureError(f"unknown model hf:{request.name}: known are {', '.join(CONFIGURATIONS)}")
-    configuration, settings = CONFIGURATIONS[request.name]
-    # A cache of keys and values serves generation; a training loop has no use for it.
-    config = getattr(transformers, configuration)(**{"use_cache": False} | settings | request.options)
-    model: nn.Module = getattr(transformers, HEADS[request.head]).from_config(config)
-    return model
+
+def _own(request: Request) -> tuple[nn.Module, Any]:
+    """What a function of a module in the working folder, or installed, returns."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        module = importlib.import_module(request.library)
+    except ImportError as error:
+        known = ", ".join(f"{key}:NAME" for key in BUILDERS)
+        raise CaptureError(
+            f"{request.library}:{request.name}: neither one of {known} nor a module that can be imported: {error}"
+        ) from error
+    function = getattr(module, request.name, None)
+    if not callable(function):
+        raise CaptureError(f"module `{request.library}` has no function `{request.name}`")
+    built = function(**request.options)
+    model, inputs = built if isinstance(built, tuple) and len(built) == 2 else (built, None)
+    if not isinstance(model, nn.Module):
+        expected = "expected a module, or a module and its example inputs"
+        raise CaptureError(f"{request.library}:{request.name} returns a {type(model).__name__}: {expected}")
+    if inputs is None and request.shape:
+        inputs = [_image(request.shape)]
+    elif inputs is None and request.tokens:
+        inputs = [torch.empty(1, request.tokens, dtype=torch.long, device="meta")]
+    elif inputs is None:
+        raise CaptureError(f"{request.library}:{request.name} returns no example inputs: give --input or --tokens")
+    return model, inputs
 
 
 def _value(text: str) -> Any:
@@ -122,32 +210,15 @@ def _torchvision_catalogue() -> list[Request]:
 
 
 def _hf_catalogue() -> list[Request]:
-    return [Request("hf", name) for name in CONFIGURATIONS]
+    return [Request("hf", name) for name in huggingface.PUBLISHED]
 
+
+BUILDERS: dict[str, Callable[[Request], tuple[nn.Module, Any]]] = {
+    "torchvision": _torchvision,
+    "timm": _timm,
+    "hf": _hf,
+}
+"""What builds the models of each library."""
 
 CATALOGUES = {"timm": _timm_catalogue, "torchvision": _torchvision_catalogue, "hf": _hf_catalogue}
 """Every model of each library that is known by name."""
-
-BUILDERS = {"torchvision": _torchvision, "timm": _timm, "hf": _hf}
-"""What builds the models of each library."""
-
-HEADS = {
-    "causal-lm": "AutoModelForCausalLM",
-    "masked-lm": "AutoModelForMaskedLM",
-    "sequence-classification": "AutoModelForSequenceClassification",
-    "token-classification": "AutoModelForTokenClassification",
-}
-"""Heads of ``hf`` models, by the class that builds them."""
-
-CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    "bert-base-uncased": ("BertConfig", {}),
-    "bert-large-uncased": (
-        "BertConfig",
-        {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096},
-    ),
-    "xlnet-base-cased": ("XLNetConfig", {"d_model": 768, "n_layer": 12, "n_head": 12, "d_inner": 3072}),
-    "xlnet-large-cased": ("XLNetConfig", {}),
-    "gpt2-large": ("GPT2Config", {"n_embd": 1280, "n_layer": 36, "n_head": 20}),
-    "gpt2-xl": ("GPT2Config", {"n_embd": 1600, "n_layer": 48, "n_head": 25}),
-}
-"""Configurations as on the Hugging Face hub, from the class's defaults."""

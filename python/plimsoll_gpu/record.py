@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
+import random
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -14,61 +14,81 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from plimsoll_gpu.composites import COMPOSITE_MODULES, whole_composites
+from plimsoll_gpu.choices import Choices, stand_in
+from plimsoll_gpu.composites import composite_module, whole_composites
 from plimsoll_gpu.constants import Constants
-from plimsoll_gpu.graph import CaptureError, Graph, Node, Tensor, Weight
+from plimsoll_gpu.graph import CaptureError, CaptureWarning, Graph, Node, Tensor, Weight
+from plimsoll_gpu.inputs import Arguments, tensors_of
+from plimsoll_gpu.modules import Modules
 from plimsoll_gpu.operators import Call, Operation, translate
+from plimsoll_gpu.quick import result_of
 
 
-def record(model: nn.Module, inputs: Mapping[str, torch.Tensor], name: str) -> Graph:
-    """The forward pass of a model in training mode, operator by operator, at the inputs' batch size.
+def record(
+    model: nn.Module,
+    arguments: Arguments,
+    name: str,
+    loss: Callable[..., Any] | None = None,
+    known: Mapping[str, torch.Tensor] | None = None,
+) -> Graph:
+    """The forward pass of a model in training mode, operator by operator, at the arguments' batch size.
 
     Args:
         model: A model on the meta device; it is put into training mode.
-        inputs: Meta tensors by the name of the argument of ``forward`` that takes them.
+        arguments: What ``forward`` takes, tensors on the meta device.
         name: What to call the graph.
+        loss: Makes a loss of the output, and of the target if the arguments have one.
+        known: Values of buffers by name.
 
     Raises:
-        CaptureError: The forward pass fails, needs values of its input, or uses an unsupported element type.
+        CaptureError: The forward pass fails, needs numbers that depend on its input, or uses an unsupported
+            element type.
     """
     model.train()
-    recorder = _Recorder(model, inputs, name)
+    recorder = _Recorder(model, arguments.tensors, name, known or {})
     try:
-        with torch.enable_grad(), recorder.following_modules(), whole_composites(recorder.composite), recorder:
-            result = model(**inputs)
+        with (
+            torch.enable_grad(),
+            _repeatable(),
+            recorder.modules.followed(recorder.enter, recorder.leave),
+            whole_composites(recorder.composite),
+            recorder,
+        ):
+            result = model(*arguments.args, **arguments.kwargs)
+            if loss is not None:
+                result = loss(result) if arguments.target is None else loss(result, arguments.target)
     except CaptureError:
         raise
     except Exception as error:  # A model is arbitrary code: it may fail in any way.
-        kind = type(error).__name__
-        raise CaptureError(f"{name}: the forward pass fails on the meta device: {kind}: {error}") from error
+        place = f"{name}: {recorder.modules.path} fails on the meta device after {recorder.operator}"
+        raise CaptureError(f"{place}: {type(error).__name__}: {error}") from error
     recorder.graph.outputs = [recorder.names[tensor] for tensor in _outputs(result) if tensor in recorder.names]
+    if not recorder.graph.outputs:
+        raise CaptureError(f"{name}: the model returns no tensor, in a {type(result).__name__}")
     return recorder.graph
-
-
-@dataclass
-class _Frame:
-    """A module that is running."""
-
-    path: str
-    is_leaf: bool
-    is_named: bool = False
-    """Whether a node already carries the module's bare path."""
 
 
 class _Recorder(TorchDispatchMode):
     """Sees every operator below autograd and adds it to ``graph``."""
 
-    def __init__(self, model: nn.Module, inputs: Mapping[str, torch.Tensor], name: str) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        inputs: Mapping[str, torch.Tensor],
+        name: str,
+        known: Mapping[str, torch.Tensor],
+    ) -> None:
         super().__init__()
         self.graph = Graph(name)
         self.names = WeakTensorKeyDictionary()
         """The name under which each living tensor was last written."""
-        self._model = model
+        self.modules = Modules(model, inputs)
+        self.operator = "its arguments"
+        """The operator that ran last, for error messages."""
         self._weights: dict[int, str] = {}
         self._unregistered: list[torch.Tensor] = []
         self._constants = Constants()
-        self._taken = set(inputs)
-        self._frames = [_Frame("", is_leaf=False)]
+        self._choices = Choices()
         self._silent = 0
         for input_name, tensor in inputs.items():
             self.graph.inputs.append(_describe(input_name, tensor))
@@ -77,6 +97,8 @@ class _Recorder(TorchDispatchMode):
             self._add_weight(weight_name, parameter, "parameter" if parameter.requires_grad else "frozen")
         for weight_name, buffer in model.named_buffers():
             self._add_weight(weight_name, buffer, "buffer")
+            if weight_name in known:
+                self._constants.know(buffer, known[weight_name].clone())
 
     def __torch_dispatch__(
         self,
@@ -88,43 +110,62 @@ class _Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if func is torch.ops.aten._local_scalar_dense.default:
             return self._item(args[0])
-        result = func(*args, **kwargs)
+        self.operator = str(func)
+        replacement = stand_in(func, args)
+        if replacement is None:
+            result = result_of(func, args, kwargs)
+        else:
+            result = replacement(self._run, self._known, *args, **kwargs)
+        return self._follow(func, args, kwargs, result)
+
+    def _run(self, func: Any, *args: Any) -> Any:
+        """Runs an operator that the model did not ask for by itself."""
+        return self.__torch_dispatch__(func, (), args)
+
+    def _follow(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
+        if _is_random_on_host(func, result):
+            # Decisions such as whether to skip a layer: every chance below one half does not come true.
+            result.fill_(0.5)
         self._constants.follow(func, args, kwargs, result)
+        self._choices.follow(func, result)
         if not self._silent:
             self._add_call(func, args, kwargs, result)
         return result
 
-    def _item(self, tensor: torch.Tensor) -> Any:
+    def _known(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """The value of a mask; where it is not known, all of it will be taken as set."""
         value = self._constants.value(tensor)
         if value is None:
-            where = self._frames[-1].path or "the model"
-            raise CaptureError(f"{self.graph.name}: {where} reads a value that depends on its input")
-        return value.item()
+            self._warn(f"as many results as there can be are taken of {self.operator}")
+        return value
 
-    @contextmanager
-    def following_modules(self) -> Iterator[None]:
-        """Keeps track of which module runs, for the names of nodes."""
-        handles = []
-        for path, module in self._model.named_modules():
-            composite = COMPOSITE_MODULES.get(type(module).__name__)
+    def _item(self, tensor: torch.Tensor) -> Any:
+        value = self._constants.value(tensor)
+        if value is not None:
+            return value.item()
+        answer = self._choices.answer(tensor)
+        if answer is None:
+            where = f"{self.graph.name}: {self.modules.path} reads a number that depends on its input"
+            raise CaptureError(f"{where}, which {self.operator} made")
+        self._warn(f"reads a value that depends on its input; taken as {answer}")
+        return answer
 
-            def enter(module: nn.Module, args: Any, path: str = path, silent: bool = composite is not None) -> None:
-                self._frames.append(_Frame(path, is_leaf=not any(module.children())))
-                self._silent += silent
+    def _warn(self, text: str) -> None:
+        warnings.warn(f"{self.graph.name}: {self.modules.path}: {text}", CaptureWarning, stacklevel=2)
 
-            def leave(module: nn.Module, args: Any, result: Any, composite: Any = composite) -> None:
-                if composite is not None:
-                    self._silent -= 1
-                    if not self._silent:
-                        self._add_module(composite(module), args, result)
-                self._frames.pop()
+    def enter(self, module: nn.Module) -> None:
+        """Stops recording where a module is one node."""
+        self._silent += composite_module(module) is not None
 
-            handles += [module.register_forward_pre_hook(enter), module.register_forward_hook(leave)]
-        try:
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
+    def leave(self, module: nn.Module, args: Any, result: Any) -> None:
+        """Adds a module that is one node."""
+        operation = composite_module(module)
+        if operation is None:
+            return
+        self._silent -= 1
+        outputs = _tensors(result)
+        if not self._silent and not any(output in self.names for output in outputs):  # It may return its input.
+            self._add_node(operation, operation.op, _tensors(args), outputs)
 
     def composite(self, func: Any, body: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs a composite operator unseen and adds it as one node."""
@@ -139,8 +180,8 @@ class _Recorder(TorchDispatchMode):
 
     def _add_call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         outputs = _tensors(result)
-        if not outputs:
-            return
+        if all(output.device.type == "cpu" for output in outputs):
+            return  # Work of the host.
         call = Call.of(func, args, kwargs, lambda tensor: _storage(tensor) in self._weights)
         operands = call.tensors()
         is_view = bool(operands) and not call.inplace and _storage(operands[0]) == _storage(outputs[0])
@@ -154,12 +195,6 @@ class _Recorder(TorchDispatchMode):
             operation = translate(call)
             self._add_node(operation, call.name, call.tensors(operation.operands), outputs)
 
-    def _add_module(self, operation: Operation, args: tuple[Any, ...], result: Any) -> None:
-        outputs = _tensors(result)
-        if any(output in self.names for output in outputs):
-            return  # The module did nothing: it returned its input.
-        self._add_node(operation, operation.op, _tensors(args), outputs)
-
     def _add_node(
         self, operation: Operation, aten_name: str, operands: list[torch.Tensor], outputs: list[torch.Tensor]
     ) -> None:
@@ -168,27 +203,14 @@ class _Recorder(TorchDispatchMode):
         for tensor in operands:
             if tensor in self.names:
                 inputs.append(self.names[tensor])
-            elif tensor.dim() > 0 or _storage(tensor) in self._weights:
+            elif tensor.device.type != "cpu" and (tensor.dim() > 0 or _storage(tensor) in self._weights):
                 weights.append(self._weight_of(tensor))
-        name = self._node_name(operation.op, aten_name.strip("_"))
+        name = self.modules.name(operation.op, aten_name.strip("_"))
         written = []
         for index, tensor in enumerate(outputs):
             self.names[tensor] = f"{name}:{index}" if index else name
             written.append(_describe(self.names[tensor], tensor))
         self.graph.nodes.append(Node(name, operation.op, operation.attributes, inputs, weights, written))
-
-    def _node_name(self, op: str, aten_name: str) -> str:
-        """The module's path; with the operator's name where it is not what the module is there for."""
-        frame = self._frames[-1]
-        if frame.path and frame.is_leaf and not frame.is_named and op not in ("view", "copy"):
-            frame.is_named = True
-            wanted = frame.path
-        else:
-            wanted = f"{frame.path}.{aten_name}".lstrip(".")
-        candidates = itertools.chain([wanted], (f"{wanted}_{number}" for number in itertools.count(2)))
-        name = next(candidate for candidate in candidates if candidate not in self._taken)
-        self._taken.add(name)
-        return name
 
     def _weight_of(self, tensor: torch.Tensor) -> str:
         """The weight that a tensor is a view of; a tensor that the model did not register becomes a buffer."""
@@ -199,7 +221,30 @@ class _Recorder(TorchDispatchMode):
 
     def _add_weight(self, name: str, tensor: torch.Tensor, kind: str) -> None:
         self._weights.setdefault(_storage(tensor), name)
-        self.graph.weights.append(Weight(name, list(tensor.shape), _dtype(tensor), kind))
+        shown = _describe(name, tensor)
+        self.graph.weights.append(Weight(name, list(tensor.shape) + shown.shape[tensor.dim() :], shown.dtype, kind))
+
+
+@contextmanager
+def _repeatable() -> Iterator[None]:
+    """Lets random numbers on the host come out alike in every capture, and leaves their sources as they were."""
+    state = random.getstate()
+    try:
+        with torch.random.fork_rng(devices=()):
+            torch.manual_seed(0)
+            random.seed(0)
+            yield
+    finally:
+        random.setstate(state)
+
+
+def _is_random_on_host(func: Any, result: Any) -> bool:
+    return (
+        torch.Tag.nondeterministic_seeded in func.tags
+        and isinstance(result, torch.Tensor)
+        and result.device.type == "cpu"
+        and result.is_floating_point()
+    )
 
 
 def _tensors(value: Any) -> list[torch.Tensor]:
@@ -207,8 +252,9 @@ def _tensors(value: Any) -> list[torch.Tensor]:
 
 
 def _outputs(result: Any) -> list[torch.Tensor]:
-    """The tensors that a loss can see."""
-    tensors = _tensors(result)
+    """The tensors that a loss can see; the loss alone where the model returns it."""
+    loss = result.get("loss") if isinstance(result, Mapping) else None
+    tensors = list(tensors_of(result if loss is None else loss))
     return [tensor for tensor in tensors if tensor.requires_grad] or tensors
 
 
@@ -225,15 +271,16 @@ def _is_same(operand: torch.Tensor, outputs: list[torch.Tensor]) -> bool:
 
 
 def _describe(name: str, tensor: torch.Tensor) -> Tensor:
-    return Tensor(name, list(tensor.shape), _dtype(tensor))
-
-
-def _dtype(tensor: torch.Tensor) -> str:
-    name = str(tensor.dtype).removeprefix("torch.")
-    name = "float8" if name.startswith("float8") else name
-    if name not in DTYPES:
-        raise CaptureError(f"the graph format has no element type for {tensor.dtype}")
-    return name
+    """A tensor as the format writes it; a complex number is two numbers side by side."""
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    shape: list[Any] = list(tensor.shape)
+    if tensor.is_complex():
+        return Tensor(name, [*shape, 2], str(tensor.dtype.to_real()).removeprefix("torch."))
+    dtype = "float8" if dtype.startswith("float8") else dtype
+    dtype = dtype.removeprefix("u") if dtype in ("uint16", "uint32", "uint64") else dtype
+    if dtype not in DTYPES:
+        raise CaptureError(f"tensor `{name}`: the graph format has no element type for {tensor.dtype}")
+    return Tensor(name, shape, dtype)
 
 
 DTYPES = frozenset("float64 float32 float16 bfloat16 float8 int64 int32 int16 int8 uint8 bool".split())

@@ -26,12 +26,12 @@ class Tally:
     captured: int = 0
     present: int = 0
     seconds: list[float] = field(default_factory=list)
-    """Time of each capture, without that of building the model."""
+    """CPU time of each capture, without that of building the model."""
     failed: dict[str, str] = field(default_factory=dict)
     """Reasons by model."""
 
     def __str__(self) -> str:
-        timing = f", median {median(self.seconds):.2f} s a capture" if self.seconds else ""
+        timing = f", median {median(self.seconds):.2f} s of CPU a capture" if self.seconds else ""
         return f"{self.captured} captured{timing}; {self.present} there before; {len(self.failed)} failed"
 
 
@@ -45,7 +45,7 @@ def capture_all(requests: Iterable[Request], folder: Path, again: bool = False) 
     """
     tally = Tally()
     for request in requests:
-        path = folder / request.library / f"{request.name}.json"
+        path = folder / request.library / f"{request.title}.json"
         if path.exists() and not again:
             tally.present += 1
             continue
@@ -64,11 +64,11 @@ def capture_all(requests: Iterable[Request], folder: Path, again: bool = False) 
 
 
 def _write(request: Request, path: Path) -> float:
-    """Captures one model to a file that is there whole or not at all; returns the seconds of the capture."""
+    """Captures one model to a file that is there whole or not at all; returns the capture's CPU seconds."""
     model, inputs = build(request)
-    start = time.perf_counter()
+    start = time.process_time()
     graph = capture(model, inputs, request.name)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     counted, expected = parameters(graph), sum(parameter.numel() for parameter in model.parameters())
     if counted != expected:
         raise CaptureError(f"the graph has {counted} parameters, the model {expected}")
