@@ -41,7 +41,7 @@ class Weight:
     """A parameter or buffer; the kind is ``parameter``, ``frozen`` or ``buffer``."""
 
     name: str
-    shape: list[int]
+    shape: list[Dim]
     dtype: str
     kind: str
 

@@ -38,7 +38,7 @@ class Published:
     configuration: str
     """Class of the configuration."""
     head: str
-    """A key of ``HEADS``."""
+    """A key of ``HEADS``, or a class of transformers."""
     settings: dict[str, Any] = field(default_factory=dict)
     """What the configuration says beyond its class's defaults."""
     tokens: int = 512
@@ -69,7 +69,10 @@ def build(
         # A cache of keys and values serves generation; a training loop has no use for it.
         settings = {"use_cache": False} | published.settings | options
         config = getattr(transformers, published.configuration)(**settings)
-        builder = getattr(transformers, HEADS[head or published.head])
+        for key in published.settings.keys() & vars(config).keys():
+            setattr(config, key, settings[key])  # Some classes overrule what they are given.
+        wanted = head or published.head
+        builder = getattr(transformers, HEADS.get(wanted, wanted))
     else:
         config, builder = _from_file(name, head, options)
     model = builder.from_config(config) if hasattr(builder, "from_config") else builder._from_config(config)
@@ -255,9 +258,7 @@ PUBLISHED: dict[str, Published] = {
     "tinyllama-1.1b": Published("LlamaConfig", "causal-lm", _llama(2048, 5632, 22, 32, 4), 2048),
     "mistral-7b": Published("MistralConfig", "causal-lm", tokens=2048),
     "mixtral-8x7b": Published("MixtralConfig", "causal-lm", tokens=2048),
-    "qwen2-0.5b": Published(
-        "Qwen2Config", "causal-lm", _llama(896, 4864, 24, 14, 2, tie_word_embeddings=True), 2048
-    ),
+    "qwen2-0.5b": Published("Qwen2Config", "causal-lm", _llama(896, 4864, 24, 14, 2, tie_word_embeddings=True), 2048),
     "qwen2-7b": Published("Qwen2Config", "causal-lm", _llama(3584, 18944, 28, 28, 4, vocab_size=152064), 2048),
     "gemma-2b": Published("GemmaConfig", "causal-lm", _llama(2048, 16384, 18, 8, 1, head_dim=256), 2048),
     "phi-2": Published("PhiConfig", "causal-lm", _llama(2560, 10240, 32, 32, 32, resid_pdrop=0.1), 2048),
@@ -276,7 +277,7 @@ PUBLISHED: dict[str, Published] = {
         "PegasusConfig", "seq2seq-lm", _bart(1024, 4096, 16, 16, vocab_size=96103, activation_function="relu")
     ),
     "vit-base-patch16-224": Published("ViTConfig", "image-classification", _IMAGENET),
-    "deit-base-patch16-224": Published("DeiTConfig", "image-classification", _IMAGENET),
+    "deit-base-patch16-224": Published("DeiTConfig", "DeiTForImageClassification", _IMAGENET),
     "swin-tiny-patch4-window7-224": Published("SwinConfig", "image-classification", _IMAGENET),
     "beit-base-patch16-224": Published("BeitConfig", "image-classification", _BEIT),
     "convnext-tiny-224": Published("ConvNextConfig", "image-classification", _IMAGENET),

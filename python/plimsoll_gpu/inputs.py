@@ -57,8 +57,9 @@ class Example:
 
     def at(self, batch: int) -> Arguments:
         """The arguments at another batch size, tensors of the example replaced by meta tensors."""
-        was, tensors = self._batch(), {}
-        named = {}
+        was = self._batch()
+        tensors: dict[str, torch.Tensor] = {}
+        named: dict[str, Any] = {}
         for argument, value in self.named.items():
             leaves, structure = tree_flatten(_plain(value))
             for index, leaf in enumerate(leaves):
@@ -67,7 +68,7 @@ class Example:
             named[argument] = tree_unflatten(leaves, structure)
             tensors.update(_named(argument, named[argument]))
         target = named.pop(TARGET, None) if TARGET not in self.signature.parameters else None
-        bound = inspect.BoundArguments(self.signature, named)  # type: ignore[arg-type]
+        bound = inspect.BoundArguments(self.signature, named)
         return Arguments(bound.args, bound.kwargs, target, tensors)
 
     def _batch(self) -> int:

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from plimsoll_gpu import detection, huggingface
+from plimsoll_gpu import huggingface
 from plimsoll_gpu.graph import CaptureError
 
 Shape = tuple[int, ...]
@@ -110,7 +110,7 @@ def _parameters_on_meta() -> Iterator[None]:
             parameter = moved[parameter]
         register(module, name, parameter)
 
-    nn.Module.register_parameter = registered  # type: ignore[method-assign]
+    nn.Module.register_parameter = registered  # type: ignore[assignment,method-assign]
     try:
         yield
     finally:
@@ -123,6 +123,8 @@ def _image(shape: Shape) -> torch.Tensor:
 
 def _torchvision(request: Request) -> tuple[nn.Module, Any]:
     from torchvision.models import get_model, get_model_builder, list_models
+
+    from plimsoll_gpu import detection
 
     if request.name not in list_models():
         raise CaptureError(f"unknown model torchvision:{request.name}")
@@ -154,7 +156,7 @@ def _timm(request: Request) -> tuple[nn.Module, Any]:
 
     if not timm.is_model(request.name):
         raise CaptureError(f"unknown model timm:{request.name}")
-    model: nn.Module = timm.create_model(request.name, pretrained=False, **request.options)
+    model: Any = timm.create_model(request.name, pretrained=False, **request.options)
     return model, [_image(request.shape or tuple(model.default_cfg["input_size"]))]
 
 

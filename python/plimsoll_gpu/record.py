@@ -222,7 +222,7 @@ class _Recorder(TorchDispatchMode):
     def _add_weight(self, name: str, tensor: torch.Tensor, kind: str) -> None:
         self._weights.setdefault(_storage(tensor), name)
         shown = _describe(name, tensor)
-        self.graph.weights.append(Weight(name, list(tensor.shape) + shown.shape[tensor.dim() :], shown.dtype, kind))
+        self.graph.weights.append(Weight(name, shown.shape, shown.dtype, kind))
 
 
 @contextmanager
@@ -273,9 +273,9 @@ def _is_same(operand: torch.Tensor, outputs: list[torch.Tensor]) -> bool:
 def _describe(name: str, tensor: torch.Tensor) -> Tensor:
     """A tensor as the format writes it; a complex number is two numbers side by side."""
     dtype = str(tensor.dtype).removeprefix("torch.")
-    shape: list[Any] = list(tensor.shape)
+    shape: list[Any] = list(tensor.shape)  # Numbers; the batch becomes symbolic later.
     if tensor.is_complex():
-        return Tensor(name, [*shape, 2], str(tensor.dtype.to_real()).removeprefix("torch."))
+        return Tensor(name, [*tensor.shape, 2], str(tensor.dtype.to_real()).removeprefix("torch."))
     dtype = "float8" if dtype.startswith("float8") else dtype
     dtype = dtype.removeprefix("u") if dtype in ("uint16", "uint32", "uint64") else dtype
     if dtype not in DTYPES:

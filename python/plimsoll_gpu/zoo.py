@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from plimsoll_gpu import assumptions
 from plimsoll_gpu.capture import capture, to_text
 from plimsoll_gpu.graph import CaptureError, Json
 from plimsoll_gpu.models import CATALOGUES, Request, build
@@ -116,7 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (CaptureError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    tally = capture_all(requests, options.folder, options.again)
+    with assumptions.on_stderr():
+        tally = capture_all(requests, options.folder, options.again)
     print(tally, file=sys.stderr)
     for key, reason in tally.failed.items():
         print(f"{key}: {reason}", file=sys.stderr)

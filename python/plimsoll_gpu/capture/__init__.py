@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from plimsoll_gpu.batch import FIRST, SECOND, with_symbolic_batch
+from plimsoll_gpu.batch import BATCHES, Batches, with_symbolic_batch
 from plimsoll_gpu.graph import CaptureError, CaptureWarning, Graph, Json
 from plimsoll_gpu.inputs import Example
 from plimsoll_gpu.record import record
@@ -64,10 +64,11 @@ def capture(
         tidy(graph)
         return graph
 
-    first, second = at(FIRST), at(SECOND)
+    batches: Batches = getattr(model, "batches", BATCHES)
+    first, second = (at(batch) for batch in batches)
     if len(first.nodes) != len(second.nodes):
-        first = at(FIRST)  # Some models keep constants from their first step; what counts are the steps after it.
-    graph = with_symbolic_batch(first, second)
+        first = at(batches[0])  # Some models keep constants from their first step; what counts are those after it.
+    graph = with_symbolic_batch(first, second, batches)
     graph.check()
     return graph.to_json()
 

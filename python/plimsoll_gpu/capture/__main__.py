@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from plimsoll_gpu.capture import CaptureError, CaptureWarning, capture, to_text
+from plimsoll_gpu import assumptions
+from plimsoll_gpu.capture import CaptureError, capture, to_text
 from plimsoll_gpu.models import Request, build
 
 
@@ -24,9 +23,7 @@ def _parser() -> argparse.ArgumentParser:
         help="torchvision:NAME or timm:NAME, such as torchvision:resnet50; hf:NAME or hf:PATH of a config.json; "
         "or MODULE:FUNCTION of your own, which returns a model and its example inputs",
     )
-    parser.add_argument(
-        "--input", metavar="CxHxW", help="input of one sample (default: the model's own, or 3x224x224)"
-    )
+    parser.add_argument("--input", metavar="CxHxW", help="input of one sample (default: the model's own, or 3x224x224)")
     parser.add_argument("--tokens", type=int, help="tokens of one sample (default: the model's own)")
     parser.add_argument("--head", metavar="CLASS", help="head of an hf model, such as causal-lm or masked-lm")
     parser.add_argument(
@@ -41,27 +38,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-@contextmanager
-def assumptions_on_stderr() -> Iterator[None]:
-    """Shows each assumption that a capture rests on once, as a line on standard error."""
-    shown: set[str] = set()
-
-    def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
-        if issubclass(category, CaptureWarning) and str(message) not in shown:
-            shown.add(str(message))
-            print(f"warning: {message}", file=sys.stderr)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", CaptureWarning)
-        warnings.showwarning = show  # type: ignore[assignment]
-        yield
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit status."""
     options: Any = _parser().parse_args(arguments)
     try:
-        with assumptions_on_stderr():
+        with assumptions.on_stderr():
             request = Request.parse(options.model, options.input, options.tokens, options.head, options.option)
             model, inputs = build(request)
             text = to_text(capture(model, inputs, options.name or request.title))
