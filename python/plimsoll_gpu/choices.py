@@ -17,6 +17,9 @@ aten = torch.ops.aten
 Run = Callable[..., Any]
 """Runs an operator as part of the capture."""
 
+Known = Callable[[torch.Tensor], torch.Tensor | None]
+"""Looks up the value of a tensor."""
+
 
 class Choices:
     """Answers to what is not known."""
@@ -38,12 +41,12 @@ def _count(mask: torch.Tensor, value: torch.Tensor | None) -> int:
     return mask.numel() if value is None else int(value.count_nonzero())
 
 
-def nonzero(run: Run, known: Run, mask: torch.Tensor) -> torch.Tensor:
+def nonzero(known: Known, mask: torch.Tensor) -> torch.Tensor:
     """Where a mask is set: everywhere, unless its values are known."""
     return mask.new_empty((_count(mask, known(mask)), mask.dim()), dtype=torch.int64)
 
 
-def masked_select(run: Run, known: Run, input: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def masked_select(known: Known, input: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """The elements under a mask: all, unless its values are known."""
     shape = torch.broadcast_shapes(input.shape, mask.shape)
     value = known(mask)
@@ -51,27 +54,26 @@ def masked_select(run: Run, known: Run, input: torch.Tensor, mask: torch.Tensor)
     return input.new_empty(count)
 
 
-def unique(run: Run, known: Run, input: torch.Tensor, *args: Any, **kwargs: Any) -> tuple[torch.Tensor, ...]:
+def unique(known: Known, input: torch.Tensor, *args: Any, **kwargs: Any) -> tuple[torch.Tensor, ...]:
     """Distinct elements: all."""
     indices = input.new_empty(input.shape, dtype=torch.int64)
     return input.new_empty(input.numel()), indices, input.new_empty(input.numel(), dtype=torch.int64)
 
 
-def nms(run: Run, known: Run, boxes: torch.Tensor, *args: Any) -> torch.Tensor:
+def nms(known: Known, boxes: torch.Tensor, *args: Any) -> torch.Tensor:
     """Boxes that no better one overlaps: all."""
     return boxes.new_empty(len(boxes), dtype=torch.int64)
 
 
-def index(run: Run, known: Run, input: torch.Tensor, indices: list[torch.Tensor | None]) -> torch.Tensor:
-    """Masks among indices become positions first, as on a GPU."""
+def without_masks(run: Run, indices: list[torch.Tensor | None]) -> list[torch.Tensor | None]:
+    """Indices of which masks have become positions first, as on a GPU."""
     positions: list[torch.Tensor | None] = []
     for part in indices:
         if part is not None and part.dtype in (torch.bool, torch.uint8):
             positions += run(aten.unbind.int, run(aten.nonzero.default, part), 1)
         else:
             positions.append(part)
-    result: torch.Tensor = aten.index.Tensor(input, positions)
-    return result
+    return positions
 
 
 AT_MOST: dict[str, Callable[..., Any]] = {
@@ -81,13 +83,4 @@ AT_MOST: dict[str, Callable[..., Any]] = {
     "aten::unique_consecutive": unique,
     "torchvision::nms": nms,
 }
-"""Operators whose results are as many as values say. Each takes a way to run others, one to look up values of
-tensors, then the operator's arguments."""
-
-
-def stand_in(func: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
-    """What to run in place of an operator whose result's shape depends on values, if it is one."""
-    if func is aten.index.Tensor:
-        has_mask = any(part is not None and part.dtype in (torch.bool, torch.uint8) for part in args[1])
-        return index if has_mask else None
-    return AT_MOST.get(func._schema.name)
+"""Operators whose results are as many as values say. Each takes a way to look up values, then the arguments."""

@@ -43,6 +43,8 @@ class Published:
     """What the configuration says beyond its class's defaults."""
     tokens: int = 512
     """Tokens of a sample of text; samples of sound."""
+    has_own_head: bool = False
+    """Whether the output layer shares no weight with the embedding though its class ties them until they are loaded."""
 
 
 def build(
@@ -69,13 +71,13 @@ def build(
         # A cache of keys and values serves generation; a training loop has no use for it.
         settings = {"use_cache": False} | published.settings | options
         config = getattr(transformers, published.configuration)(**settings)
-        for key in published.settings.keys() & vars(config).keys():
-            setattr(config, key, settings[key])  # Some classes overrule what they are given.
         wanted = head or published.head
         builder = getattr(transformers, HEADS.get(wanted, wanted))
     else:
         config, builder = _from_file(name, head, options)
     model = builder.from_config(config) if hasattr(builder, "from_config") else builder._from_config(config)
+    if published is not None and published.has_own_head:
+        model.lm_head.weight = nn.Parameter(model.lm_head.weight.detach().clone())
     return model.float(), _inputs(model, tokens or (published.tokens if published else 512), shape)
 
 
@@ -90,7 +92,7 @@ def _from_file(name: str, head: str | None, options: dict[str, Any]) -> tuple[An
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
         kind = settings.pop("model_type")
-    except (OSError, ValueError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CaptureError(f"{path}: expected a configuration of transformers with a `model_type`: {error}") from error
     named = next(iter(settings.get("architectures") or []), HEADS["none"])
     builder = getattr(transformers, HEADS[head] if head else named, None)
@@ -269,8 +271,9 @@ PUBLISHED: dict[str, Published] = {
         "T5Config",
         "seq2seq-lm",
         _t5(768, 2048, 12, 12, feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+        has_own_head=True,
     ),
-    "mt5-small": Published("MT5Config", "seq2seq-lm", {"tie_word_embeddings": False}),
+    "mt5-small": Published("MT5Config", "seq2seq-lm", {"tie_word_embeddings": False}, has_own_head=True),
     "bart-base": Published("BartConfig", "seq2seq-lm", _bart(768, 3072, 6, 12)),
     "bart-large": Published("BartConfig", "seq2seq-lm"),
     "pegasus-large": Published(

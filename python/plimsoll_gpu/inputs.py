@@ -84,6 +84,8 @@ def _bind(signature: inspect.Signature, inputs: Any) -> inspect.BoundArguments:
         try:
             return signature.bind(**inputs)
         except TypeError:
+            if not signature.parameters.keys().isdisjoint(inputs):
+                raise
             return signature.bind(dict(inputs))  # The model takes the mapping as it is.
     return signature.bind(*inputs) if isinstance(inputs, Sequence) else signature.bind(inputs)
 

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from plimsoll_gpu.choices import Choices, stand_in
+from plimsoll_gpu.choices import AT_MOST, Choices, without_masks
 from plimsoll_gpu.composites import composite_module, whole_composites
 from plimsoll_gpu.constants import Constants
 from plimsoll_gpu.graph import CaptureError, CaptureWarning, Graph, Node, Tensor, Weight
@@ -60,7 +60,7 @@ def record(
     except CaptureError:
         raise
     except Exception as error:  # A model is arbitrary code: it may fail in any way.
-        place = f"{name}: {recorder.modules.path} fails on the meta device after {recorder.operator}"
+        place = f"{name}: {recorder.modules.path} fails on the meta device at {recorder.operator}"
         raise CaptureError(f"{place}: {type(error).__name__}: {error}") from error
     recorder.graph.outputs = [recorder.names[tensor] for tensor in _outputs(result) if tensor in recorder.names]
     if not recorder.graph.outputs:
@@ -83,7 +83,7 @@ class _Recorder(TorchDispatchMode):
         self.names = WeakTensorKeyDictionary()
         """The name under which each living tensor was last written."""
         self.modules = Modules(model, inputs)
-        self.operator = "its arguments"
+        self.operator = "its start"
         """The operator that ran last, for error messages."""
         self._weights: dict[int, str] = {}
         self._unregistered: list[torch.Tensor] = []
@@ -110,12 +110,11 @@ class _Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if func is torch.ops.aten._local_scalar_dense.default:
             return self._item(args[0])
+        if func is torch.ops.aten.index.Tensor:
+            args = (args[0], without_masks(self._run, args[1]))
         self.operator = str(func)
-        replacement = stand_in(func, args)
-        if replacement is None:
-            result = result_of(func, args, kwargs)
-        else:
-            result = replacement(self._run, self._known, *args, **kwargs)
+        at_most = AT_MOST.get(func._schema.name)
+        result = result_of(func, args, kwargs) if at_most is None else at_most(self._known, *args, **kwargs)
         return self._follow(func, args, kwargs, result)
 
     def _run(self, func: Any, *args: Any) -> Any:

@@ -26,6 +26,9 @@ class Function(nn.Module):
         return self.function(self, x) if self._parameters else self.function(x)
 
 
+LINEAR = {"weight": torch.empty(6, 5), "bias": torch.empty(6)}
+
+
 def nodes_of(model: nn.Module, *shape: int, dtype: torch.dtype = torch.float32) -> list[dict[str, Any]]:
     return capture(model, torch.empty(1, *shape, dtype=dtype))["nodes"]
 
@@ -173,6 +176,15 @@ def test_a_copy_before_a_linear_layer_is_kept() -> None:
     assert [node["op"] for node in nodes_of(model, 5, 8)] == ["view", "copy", "linear"]
 
 
+def test_the_bias_of_a_linear_layer_on_strided_input_is_added_in_place() -> None:
+    """As on CUDA: no second tensor of the output's size."""
+    model = Function(lambda self, x: F.linear(x.transpose(1, 2), self.weight, self.bias), **LINEAR)
+    *_, product, addition = nodes_of(model, 5, 8)
+    assert (product["op"], product["weights"]) == ("linear", ["weight"])
+    assert addition["attributes"] == {"function": "add", "inplace": True}
+    assert (addition["inputs"], addition["weights"]) == ([product["name"]], ["bias"])
+
+
 def test_a_weight_used_outside_a_module_is_found() -> None:
     node = only_node(Function(lambda self, x: x * self.scale, scale=torch.empty(8)), 8)
     assert (node["op"], node["inputs"], node["weights"]) == ("binary", ["x"], ["scale"])
@@ -264,6 +276,24 @@ def test_a_frozen_parameter_is_marked() -> None:
     ]
 
 
+def test_a_complex_number_is_two_numbers() -> None:
+    transform, _ = nodes_of(Function(lambda x: torch.fft.rfft(x).abs()), 8)
+    assert transform["outputs"][0] == {"name": transform["name"], "shape": ["batch", 5, 2]}
+
+
+def test_a_group_for_each_sample_counts_once() -> None:
+    """Convolutions whose kernels depend on the sample run as one, with the batch among the channels."""
+
+    def mixed(self: Any, x: torch.Tensor) -> torch.Tensor:
+        batch, channels, height, width = x.shape
+        kernels = self.weight.expand(batch, -1, -1, -1, -1).reshape(-1, channels // 2, 1, 1)
+        return F.conv2d(x.reshape(1, -1, height, width), kernels, groups=2 * batch)
+
+    convolution = nodes_of(Function(mixed, weight=torch.empty(1, 6, 2, 1, 1)), 4, 5, 5)[-1]
+    assert convolution["attributes"] == {"kernel": [1, 1], "groups": 2}
+    assert convolution["outputs"][0]["shape"] == [1, "6*batch", 5, 5]
+
+
 def test_extents_that_grow_with_the_batch_are_multiples_of_it() -> None:
     (node,) = nodes_of(Function(lambda x: x.view(-1, 4)), 3, 4)
     assert node["outputs"][0]["shape"] == ["3*batch", 4]
@@ -276,13 +306,20 @@ def test_extents_that_grow_with_the_batch_are_multiples_of_it() -> None:
         (lambda x: x @ x.t() if len(x) > 200 else x.relu(), "depend"),
         (lambda x: x.relu().tanh() if len(x) > 200 else x.relu(), "one batch size only"),
         (lambda x: F.dropout(x, 1 / len(x)), "attributes depend on the batch"),
-        (lambda x: x if x.sum() > 0 else -x, "reads a value that depends on its input"),
-        (lambda x: x[:, 99], "fails on the meta device"),
+        (lambda x: x * int(x.sum()), "reads a number that depends on its input, which aten.sum.default made"),
+        (lambda x: x[:, 99], "Function fails on the meta device at"),
+        (lambda x: None, "returns no tensor"),
     ],
 )
 def test_what_cannot_be_captured_is_said(function: Any, word: str) -> None:
     with pytest.raises(CaptureError, match=word):
         capture(Function(function), torch.empty(1, 8))
+
+
+def test_an_error_names_the_module() -> None:
+    model = nn.Sequential(nn.ReLU(), nn.Sequential(nn.Linear(9, 9)))
+    with pytest.raises(CaptureError, match=r"1\.0 fails on the meta device at aten\.addmm"):
+        capture(model, torch.empty(1, 8))
 
 
 def test_a_branch_on_constants_is_taken() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from plimsoll_gpu.capture import capture, main, to_text
+from plimsoll_gpu import capture, to_text
+from plimsoll_gpu.capture.__main__ import main
 from plimsoll_gpu.graph import CaptureError
 from plimsoll_gpu.models import Request, build
 from plimsoll_gpu.published import PUBLISHED
@@ -49,7 +50,18 @@ def test_the_command_line_writes_a_graph(tmp_path: Path) -> None:
     assert graph["nodes"][-1]["outputs"] == [{"name": "fc", "shape": ["batch", 7]}]
 
 
-@pytest.mark.parametrize("model", ["resnet50", "nowhere:resnet50", "torchvision:resnet5000", "hf:bert-tiny"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        "resnet50",
+        "nowhere:resnet50",
+        "json:resnet50",
+        "torchvision:resnet5000",
+        "timm:resnet5000",
+        "hf:bert-tiny",
+        "hf:/nowhere/config.json",
+    ],
+)
 def test_an_unknown_model_is_an_error(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torchvision")
     pytest.importorskip("transformers")
@@ -61,4 +73,4 @@ def test_an_unknown_model_is_an_error(model: str, capsys: pytest.CaptureFixture[
 
 def test_a_malformed_input_is_an_error() -> None:
     with pytest.raises(CaptureError, match="3x224xhigh"):
-        Request.parse("torchvision:resnet50", "3x224xhigh", 512, "causal-lm", [])
+        Request.parse("torchvision:resnet50", "3x224xhigh", None, None, [])
