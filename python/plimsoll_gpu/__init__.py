@@ -9,8 +9,8 @@ How a capture works, one file a step:
   ``detection`` know more of two kinds of them;
 * ``inputs`` finds the tensors among the arguments of its forward pass;
 * ``record`` runs the forward pass and writes down every ATen operator as a node, ``modules`` names the nodes;
-* ``composites`` keeps operators whole that a GPU runs whole but the meta device takes apart;
-* ``values`` works out what follows from shapes alone, and decides what does not;
+* ``composites`` and ``autocast`` let operators be as on a GPU where the meta device differs; ``quick`` saves time;
+* ``constants`` works out what follows from shapes alone, ``choices`` decides what does not;
 * ``operators`` translates ATen's operators to those of the graph format;
 * ``tidy`` removes what the forward pass does not need, such as views around a matrix product;
 * ``batch`` compares two captures and makes the batch symbolic;

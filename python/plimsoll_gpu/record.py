@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from plimsoll_gpu.autocast import autocast_on_meta
 from plimsoll_gpu.choices import AT_MOST, Choices, without_masks
 from plimsoll_gpu.composites import composite_module, whole_composites
 from plimsoll_gpu.constants import Constants
@@ -50,6 +51,7 @@ def record(
         with (
             torch.enable_grad(),
             _repeatable(),
+            autocast_on_meta(),
             recorder.modules.followed(recorder.enter, recorder.leave),
             whole_composites(recorder.composite),
             recorder,

@@ -108,6 +108,40 @@ def test_a_model_of_transformers_may_return_its_loss() -> None:
     assert [outputs[name]["shape"] for name in graph["outputs"]] == [[]]
 
 
+@pytest.mark.parametrize("device", ["cuda", "meta"])
+def test_casts_of_an_autocast_region_are_nodes(device: str) -> None:
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = nn.Linear(8, 8)
+            self.attend = nn.MultiheadAttention(8, 2, batch_first=True)
+            self.norm = nn.LayerNorm(8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            with torch.autocast(device, torch.bfloat16):
+                x = self.body(self.body(x))
+                x = self.norm(x)
+                with torch.autocast(device, enabled=False):
+                    x = x @ x.transpose(1, 2)
+                return self.attend(x, x, x, need_weights=False)[0]
+
+    nodes = capture(Mixed(), torch.empty(1, 8, 8))["nodes"]
+    products = [node["outputs"][0].get("dtype") for node in nodes if node["op"] == "mat_mul"]
+    assert products[:3] == ["bfloat16", "bfloat16", None], "two layers inside, and a product where it is off"
+    (norm,) = (node for node in nodes if node["op"] == "layer_norm")
+    assert "dtype" not in norm["outputs"][0]
+    casts = [node for node in nodes if node["op"] == "copy" and node.get("weights") == ["body.weight"]]
+    assert len(casts) == 1, "a weight is cast once"
+    assert nodes[-1]["outputs"][0]["dtype"] == "bfloat16"
+
+
+def test_autocast_is_as_it_was_after_a_capture() -> None:
+    with torch.autocast("cpu", torch.bfloat16):
+        capture(nn.Linear(8, 4), IMAGE)
+        assert torch.is_autocast_enabled("cpu")
+    assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.float32
+
+
 def test_checkpointed_modules_are_captured_once() -> None:
     class Checkpointed(nn.Module):
         def __init__(self) -> None:
