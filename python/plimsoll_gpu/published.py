@@ -16,7 +16,7 @@ PUBLISHED: dict[str, Request] = {
     "inception_v3": Request(
         "torchvision", "inception_v3", (3, 299, 299), options={"aux_logits": False, "init_weights": False}
     ),
-    "xception": Request("timm", "legacy_xception"),
+    "xception": Request("timm", "legacy_xception", (3, 224, 224)),
     "bert-base": Request("hf", "bert-base-uncased", head="masked-lm"),
     "bert-large": Request("hf", "bert-large-uncased", head="masked-lm"),
     "xlnet-base-cased": Request("hf", "xlnet-base-cased"),

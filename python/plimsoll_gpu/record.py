@@ -185,10 +185,11 @@ class _Recorder(TorchDispatchMode):
             return  # Work of the host.
         call = Call.of(func, args, kwargs, lambda tensor: _storage(tensor) in self._weights)
         operands = call.tensors()
-        is_view = bool(operands) and not call.inplace and _storage(operands[0]) == _storage(outputs[0])
+        shares = bool(operands) and _storage(operands[0]) == _storage(outputs[0])
+        is_view = shares and (not call.inplace or torch.Tag.inplace_view in func.tags)
         if (is_view or call.inplace) and call.is_weight(operands[0]):
             return  # A view of a weight is the weight; a write to one only updates its statistics.
-        if is_view and _is_same(operands[0], outputs) and operands[0] in self.names:
+        if is_view and not call.inplace and _is_same(operands[0], outputs) and operands[0] in self.names:
             self.names[outputs[0]] = self.names[operands[0]]
         elif is_view:
             self._add_node(Operation("view"), call.name, operands[:1], outputs)

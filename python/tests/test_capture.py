@@ -165,6 +165,11 @@ def test_addition_in_place_is_marked() -> None:
     assert addition["inputs"] == [relu["name"], "x"]
 
 
+def test_a_change_of_shape_in_place_is_a_view() -> None:
+    relu, view = nodes_of(Function(lambda x: x.relu().unsqueeze_(1)), 4)
+    assert (view["op"], view["inputs"], view["outputs"][0]["shape"]) == ("view", [relu["name"]], ["batch", 1, 4])
+
+
 def test_a_linear_layer_over_tokens_is_one_node() -> None:
     node = only_node(nn.Linear(8, 6), 5, 8)
     assert (node["op"], node["weights"]) == ("linear", ["weight", "bias"])
