@@ -99,10 +99,14 @@ def _is_fused(
     *args: Any,
     **kwargs: Any,
 ) -> bool:
-    """Whether CUDA has a fused kernel: as many heads in keys as in queries, and rows aligned to 16 bytes."""
+    """Whether CUDA has a fused kernel: rows aligned to 16 bytes, and heads of keys shared by whole groups at most.
+
+    Groups have one in 16 bits only. That is how models with groups are trained; the graph does not know.
+    """
     return (
         query.dim() == 4
-        and query.shape[1] == key.shape[1] == value.shape[1]
+        and key.shape[1] == value.shape[1]
+        and query.shape[1] % key.shape[1] == 0
         and query.shape[3] * query.element_size() % 16 == 0
         and value.shape[3] * value.element_size() % 16 == 0
     )

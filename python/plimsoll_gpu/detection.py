@@ -14,7 +14,6 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torchvision.models.detection import FCOS, RetinaNet
 from torchvision.models.detection.anchor_utils import AnchorGenerator, DefaultBoxGenerator
 from torchvision.models.detection.generalized_rcnn import GeneralizedRCNN
 from torchvision.models.detection.image_list import ImageList
@@ -35,19 +34,14 @@ BATCHES = (3, 2)
 KEYPOINTS = 17
 
 
-def detects(model: nn.Module) -> bool:
-    """Whether a model is one of torchvision's detectors."""
-    return isinstance(model, (GeneralizedRCNN, RetinaNet, FCOS, SSD))
-
-
-def as_one_batch(model: Any, shape: Sequence[int] | None) -> tuple[nn.Module, dict[str, torch.Tensor]]:
-    """Makes a detector take its batch whole; returns it with example inputs.
+def as_one_batch(model: Any, shape: Sequence[int]) -> dict[str, torch.Tensor]:
+    """Makes a detector take its batch whole; returns example inputs.
 
     Args:
         model: A detector; it is changed.
-        shape: Channels, height and width of an image before the model resizes it; by default as in COCO.
+        shape: Channels, height and width of an image before the model resizes it.
     """
-    extents = tuple(shape or (3, 480, 640))
+    extents = tuple(shape)
     inputs = {"images": torch.empty(1, *extents, device="meta"), "boxes": torch.empty(1, BOXES, 4, device="meta")}
     model.transform.__class__ = _Transform
     matcher = model.rpn.proposal_matcher if hasattr(model, "rpn") else getattr(model, "proposal_matcher", None)
@@ -72,7 +66,7 @@ def as_one_batch(model: Any, shape: Sequence[int] | None) -> tuple[nn.Module, di
         _mix_in(_Matched, loss_is_of)
         _mix_in(_OneStage, model)
         _fold_anchors(model.anchor_generator)
-    return model, inputs
+    return inputs
 
 
 def _mix_in(kind: type, module: nn.Module) -> None:

@@ -124,24 +124,29 @@ def _image(shape: Shape) -> torch.Tensor:
 def _torchvision(request: Request) -> tuple[nn.Module, Any]:
     from torchvision.models import get_model, get_model_builder, list_models
 
-    from plimsoll_gpu import detection
-
     if request.name not in list_models():
         raise CaptureError(f"unknown model torchvision:{request.name}")
     accepted = inspect.signature(get_model_builder(request.name)).parameters
     # Without this, backbones of segmentation and detection models would come with weights from the network.
     backbone = {"weights_backbone": None} if "weights_backbone" in accepted else {}
     model: nn.Module = get_model(request.name, weights=None, **backbone, **request.options)
-    if detection.detects(model):
-        return detection.as_one_batch(model, request.shape)
     shape = request.shape or _torchvision_shape(model, request.name)
-    images = 2 if type(model).__name__ == "RAFT" else 1
+    if _package(model) == "detection":
+        return model, [[_image(shape)[0]]]
+    images = 2 if _package(model) == "optical_flow" else 1
     return model, [_image(shape)] * images
 
 
+def _package(model: nn.Module) -> str:
+    """The package of torchvision's models that a model is in, or its module."""
+    return type(model).__module__.removeprefix("torchvision.models.").partition(".")[0]
+
+
 def _torchvision_shape(model: nn.Module, name: str) -> Shape:
-    """Extents that torchvision's own training recipes use, from the package that a model is in."""
-    package = type(model).__module__.removeprefix("torchvision.models.").partition(".")[0]
+    """Extents that torchvision's own training recipes use; images of COCO for detectors, which resize them."""
+    package = _package(model)
+    if package == "detection":
+        return (3, 480, 640)
     if package == "video" or "3d" in name:
         return (3, 16, 112, 112) if "resnet" in type(model).__module__ else (3, 16, 224, 224)
     if package == "optical_flow":

@@ -204,6 +204,14 @@ def test_fused_attention_is_one_node() -> None:
     assert node["inputs"] == ["x", "x", "x"]
 
 
+def test_attention_may_share_keys_among_heads() -> None:
+    def attend(x: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(x, x[:, :2], x[:, :2], is_causal=True, enable_gqa=True)
+
+    node = nodes_of(Function(attend), 4, 16, 32)[-1]
+    assert (node["op"], node["attributes"]) == ("attention", {"heads": 4, "kv_heads": 2, "causal": True})
+
+
 def test_attention_reads_its_mask() -> None:
     def attend(x: torch.Tensor) -> torch.Tensor:
         mask = torch.ones(16, 16, dtype=torch.bool, device=x.device).tril()

@@ -116,6 +116,19 @@ def test_a_detector_is_captured_with_its_batch_folded(name: str, losses: int, bo
     assert "backbone.body.0.0.weight" in {weight["name"] for weight in graph["weights"]} or boxes is None
 
 
+def test_a_detector_of_ones_own_takes_a_list_of_images() -> None:
+    pytest.importorskip("torchvision")
+    from torchvision.models.detection import ssdlite320_mobilenet_v3_large
+
+    with torch.device("meta"):
+        model = ssdlite320_mobilenet_v3_large(weights_backbone=None, num_classes=5)
+    with pytest.warns(CaptureWarning):
+        graph = capture(model, [[torch.empty(3, 200, 300)], [{"boxes": torch.empty(1, 4)}]], "mine")
+    assert (graph["name"], graph["inputs"][0]["shape"]) == ("mine", ["batch", 3, 200, 300])
+    assert type(model).__name__ == "SSD"
+    assert type(model.transform).__name__ == "GeneralizedRCNNTransform", "the model itself is left as it was"
+
+
 FACTS = {
     "bert-base-uncased": 109_514_298,
     "gpt2": 124_439_808,

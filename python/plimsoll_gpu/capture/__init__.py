@@ -12,7 +12,7 @@ from torch import nn
 
 from plimsoll_gpu.batch import BATCHES, Batches, with_symbolic_batch
 from plimsoll_gpu.graph import CaptureError, CaptureWarning, Graph, Json
-from plimsoll_gpu.inputs import Example
+from plimsoll_gpu.inputs import Example, tensors_of
 from plimsoll_gpu.record import record
 from plimsoll_gpu.tidy import tidy
 
@@ -39,7 +39,8 @@ def capture(
         model: The model, on any device; built under ``torch.device("meta")`` it takes no memory.
         example_inputs: What ``forward`` takes: one tensor, a sequence of arguments, or a mapping by argument;
             arguments may be nested lists and mappings. Only shapes and types of tensors count. The first
-            dimension is the batch in all that have the first tensor's; its extent does not matter.
+            dimension is the batch in all that have the first tensor's; its extent does not matter. Detectors of
+            torchvision take a list of images, of which the first counts.
         name: What to call the graph; the model's class if not given.
         loss: Makes the loss of ``loss(output)``, or of ``loss(output, target)``, to be part of the graph. A model
             that returns its loss, as those of Hugging Face do when they are given labels, needs none.
@@ -55,9 +56,13 @@ def capture(
     Warns:
         CaptureWarning: The graph rests on an assumption, such as which way a branch goes.
     """
-    model, known = _on_meta(model)
-    example = Example.of(model, example_inputs, target)
     name = name or type(model).__name__
+    model, known = _on_meta(model)
+    if _is_detector(model):
+        from plimsoll_gpu.detection import as_one_batch
+
+        example_inputs = as_one_batch(model, next(tensors_of(example_inputs)).shape[-3:])
+    example = Example.of(model, example_inputs, target)
 
     def at(batch: int) -> Graph:
         graph = record(model, example.at(batch), name, loss, known)
@@ -76,6 +81,11 @@ def capture(
 def to_text(graph: Json) -> str:
     """A graph as compact JSON."""
     return json.dumps(graph, separators=(",", ":"), ensure_ascii=False) + "\n"
+
+
+def _is_detector(model: nn.Module) -> bool:
+    """Whether a model is one of torchvision's detectors, which may not be installed."""
+    return any(kind.__module__.startswith("torchvision.models.detection.") for kind in type(model).__mro__)
 
 
 def _on_meta(model: nn.Module) -> tuple[nn.Module, dict[str, torch.Tensor]]:
