@@ -54,8 +54,12 @@ class Request:
             raise CaptureError(f"unknown model `{model}`: expected {known} or MODULE:FUNCTION")
         try:
             extents = None if shape is None else tuple(int(extent) for extent in shape.split("x"))
+            if extents is not None and min(extents) < 1:
+                raise ValueError
         except ValueError:
             raise CaptureError(f"input `{shape}`: expected whole numbers such as 3x224x224") from None
+        if tokens is not None and tokens < 1:
+            raise CaptureError(f"tokens {tokens}: expected at least 1")
         pairs = [option.partition("=") for option in options]
         return cls(library, name, extents, tokens, head, {key: _value(text) for key, _, text in pairs})
 

@@ -71,6 +71,18 @@ def test_an_unknown_model_is_an_error(model: str, capsys: pytest.CaptureFixture[
     assert captured.err.startswith("error: ")
 
 
-def test_a_malformed_input_is_an_error() -> None:
-    with pytest.raises(CaptureError, match="3x224xhigh"):
-        Request.parse("torchvision:resnet50", "3x224xhigh", None, None, [])
+@pytest.mark.parametrize("shape", ["3x224xhigh", "3x0x224", "3x-1x224", ""])
+def test_a_malformed_input_is_an_error(shape: str) -> None:
+    with pytest.raises(CaptureError, match=f"input `{shape}`"):
+        Request.parse("torchvision:resnet50", shape, None, None, [])
+
+
+def test_a_malformed_count_of_tokens_is_an_error() -> None:
+    with pytest.raises(CaptureError, match="tokens 0"):
+        Request.parse("hf:gpt2", None, 0, None, [])
+
+
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("torchvision")
+    assert main(["torchvision:alexnet", "-o", str(tmp_path / "no" / "folder.json")]) == 1
+    assert capsys.readouterr().err.startswith("error: ")

@@ -46,13 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             request = Request.parse(options.model, options.input, options.tokens, options.head, options.option)
             model, inputs = build(request)
             text = to_text(capture(model, inputs, options.name or request.title))
-    except CaptureError as error:
+        if options.output is None:
+            sys.stdout.write(text)
+        else:
+            options.output.write_text(text, encoding="utf-8")
+    except (CaptureError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    if options.output is None:
-        sys.stdout.write(text)
-    else:
-        options.output.write_text(text, encoding="utf-8")
     return 0
 
 
