@@ -112,10 +112,12 @@ class _Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if func is torch.ops.aten._local_scalar_dense.default:
             return self._item(args[0])
+        if func is torch.ops.aten.equal.default:
+            return self._is_equal(*args)
         if func is torch.ops.aten.index.Tensor:
             args = (args[0], without_masks(self._run, args[1]))
         self.operator = str(func)
-        at_most = AT_MOST.get(func._schema.name)
+        at_most = None if _is_on_host(args) else AT_MOST.get(func._schema.name)
         result = result_of(func, args, kwargs) if at_most is None else at_most(self._known, *args, **kwargs)
         return self._follow(func, args, kwargs, result)
 
@@ -150,6 +152,15 @@ class _Recorder(TorchDispatchMode):
             raise CaptureError(f"{where}, which {self.operator} made")
         self._warn(f"reads a value that depends on its input; taken as {answer}")
         return answer
+
+    def _is_equal(self, first: torch.Tensor, second: torch.Tensor) -> bool:
+        values = [self._constants.value(tensor) for tensor in (first, second)]
+        if first.shape != second.shape:
+            return False
+        if values[0] is not None and values[1] is not None:
+            return torch.equal(values[0], values[1])
+        self._warn("compares tensors that depend on its input; taken as equal")
+        return True
 
     def _warn(self, text: str) -> None:
         warnings.warn(f"{self.graph.name}: {self.modules.path}: {text}", CaptureWarning, stacklevel=2)
@@ -238,6 +249,10 @@ def _repeatable() -> Iterator[None]:
             yield
     finally:
         random.setstate(state)
+
+
+def _is_on_host(args: tuple[Any, ...]) -> bool:
+    return all(tensor.device.type == "cpu" for tensor in _tensors(args))
 
 
 def _is_random_on_host(func: Any, result: Any) -> bool:

@@ -160,6 +160,7 @@ def test_checkpointed_modules_are_captured_once() -> None:
         (lambda x: x.relu() if x.isnan().any() else x.tanh(), ["activation"], "taken as False"),
         (lambda x: x.tanh() if (x > 0).all() else x.relu(), ["activation"], "taken as True"),
         (lambda x: x.relu() if x.sum() > 0 else x.tanh(), ["activation"], "taken as False"),
+        (lambda x: x.tanh() if torch.equal(x, x + 1) else x.relu(), ["activation"], "taken as equal"),
         (lambda x: x[x > 0].tanh(), ["binary", "nonzero", "view", "gather", "activation"], "as many results"),
     ],
 )
@@ -180,6 +181,15 @@ def test_layers_that_are_skipped_by_chance_are_not() -> None:
             return x if torch.rand([]) < 0.2 else x.relu()
 
     assert len(capture(Drops(), IMAGE)["nodes"]) == 1
+
+
+def test_values_on_the_host_are_known() -> None:
+    class Picks(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            columns = torch.tensor([True, False] * 4).nonzero()[:, 0].tolist()
+            return x[:, columns[1] : columns[3]].relu()
+
+    assert capture(Picks(), IMAGE)["nodes"][-1]["outputs"][0]["shape"] == ["batch", 4]
 
 
 def test_values_of_buffers_are_known() -> None:
