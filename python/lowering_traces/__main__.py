@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from lowering_traces.cuda import kernels_of_cuda
+from plimsoll_gpu.cuda_kernels import kernels_of_cuda
 from lowering_traces.networks import CASES, Case
 from lowering_traces.tracer import Trace, trace_step
 from plimsoll_gpu.capture import capture

@@ -1,21 +1,18 @@
-"""Follows the storages of tensors through a training step."""
+"""Traces what a training step allocates and frees, in bytes."""
 
 from __future__ import annotations
 
 import gc
-import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
-from lowering_traces.cuda import CONTIGUOUS_GRADIENT, STAND_INS, is_summed_in_place, kernels_of_cuda, run_composite
 from plimsoll_gpu.composites import whole_composites
-from plimsoll_gpu.constants import Constants
+from plimsoll_gpu.cuda_kernels import kernels_of_cuda, run_composite
+from plimsoll_gpu.storages import Storages
 
 
 @dataclass
@@ -44,67 +41,27 @@ class Trace:
         return most
 
 
-class _Storages(TorchDispatchMode):
+class _Changes(Storages):
     """Writes every new storage, and the end of each, into a list."""
 
     def __init__(self, weights: Sequence[torch.Tensor]) -> None:
-        super().__init__()
+        super().__init__(weights)
         self.changes: list[int] = []
         self.operators: list[str] = []
         self._operator = "input"
-        self._constants = Constants()
-        self._known = {_key(weight) for weight in weights}
-        self._device = weights[0].device
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def starts(self, func: Any) -> None:
         self._operator = str(func)
-        kwargs = kwargs or {}
-        if func is torch.ops.aten._local_scalar_dense.default:
-            value = self._constants.value(args[0])
-            assert value is not None, "the model could be captured, so what it reads is known"
-            return value.item()
-        if is_summed_in_place(func, args):
-            return args[0]
-        if func in CONTIGUOUS_GRADIENT and not args[0].is_contiguous():
-            copy = self._empty(args[0].shape, args[0])
-            args = (copy, *args[1:])
-        stand_in = STAND_INS.get(func)
-        result = func(*args, **kwargs) if stand_in is None else stand_in(self._empty, *args, **kwargs)
-        self._constants.follow(func, args, kwargs, result)
-        for leaf in tree_leaves(result):
-            if isinstance(leaf, torch.Tensor) and leaf.device == self._device:
-                self.see(leaf)
-        return result
 
-    def _empty(self, shape: Sequence[int], like: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
-        tensor = torch.empty(shape, dtype=dtype or like.dtype, device=like.device)
-        self.see(tensor)
-        return tensor
+    def made(self, size: int) -> None:
+        self._change(size)
 
-    def see(self, tensor: torch.Tensor) -> None:
-        """Notes a tensor's storage if it is new."""
-        for part in (tensor._indices(), tensor._values()) if tensor.is_sparse else (tensor,):
-            key, storage = _key(part), part.untyped_storage()
-            if key in self._known or storage.nbytes() == 0:
-                continue
-            self._known.add(key)
-            self._change(storage.nbytes())
-            weakref.finalize(storage, self._gone, key, storage.nbytes()).atexit = False
-
-    def _gone(self, key: int, size: int) -> None:
-        self._known.discard(key)
+    def ended(self, number: int, size: int) -> None:
         self._change(-size)
 
     def _change(self, size: int) -> None:
         self.changes.append(size)
         self.operators.append(self._operator)
-
-
-def _key(tensor: torch.Tensor) -> int:
-    key: int = tensor.untyped_storage()._cdata
-    return key
 
 
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -127,7 +84,7 @@ def trace_step(
         mixed: Whether forward pass and loss run under autocast with bf16.
     """
     model.train()
-    storages = _Storages([*model.parameters(), *model.buffers()])
+    storages = _Changes([*model.parameters(), *model.buffers()])
     gc.collect()
     gc.disable()
     try:

@@ -87,6 +87,8 @@ class _Recorder(TorchDispatchMode):
         self.modules = Modules(model, inputs)
         self.operator = "its start"
         """The operator that ran last, for error messages."""
+        self.on_node: Callable[[str], None] | None = None
+        """Told the name of each node that was added."""
         self._weights: dict[int, str] = {}
         self._unregistered: list[torch.Tensor] = []
         self._constants = Constants()
@@ -224,6 +226,8 @@ class _Recorder(TorchDispatchMode):
             self.names[tensor] = f"{name}:{index}" if index else name
             written.append(_describe(self.names[tensor], tensor))
         self.graph.nodes.append(Node(name, operation.op, operation.attributes, inputs, weights, written))
+        if self.on_node is not None:
+            self.on_node(name)
 
     def _weight_of(self, tensor: torch.Tensor) -> str:
         """The weight that a tensor is a view of; a tensor that the model did not register becomes a buffer."""

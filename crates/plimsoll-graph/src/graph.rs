@@ -8,6 +8,7 @@ use crate::family::Family;
 use crate::op::Op;
 use crate::op_check::check_node;
 use crate::shape::Shape;
+use crate::step_record::StepRecord;
 
 /// Index of a tensor in its graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -116,6 +117,7 @@ pub struct Graph {
     nodes: Vec<Node>,
     inputs: Vec<TensorId>,
     outputs: Vec<TensorId>,
+    step_records: Vec<StepRecord>,
 }
 
 impl Graph {
@@ -142,7 +144,7 @@ impl Graph {
             let mut slots: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
             order.into_iter().filter_map(|index| slots[index].take()).collect()
         };
-        Ok(Self { name, family, tensors, weights, nodes, inputs, outputs })
+        Ok(Self { name, family, tensors, weights, nodes, inputs, outputs, step_records: Vec::new() })
     }
 
     /// Name of the architecture.
@@ -178,6 +180,32 @@ impl Graph {
     /// Tensors that the loss sees.
     pub fn outputs(&self) -> &[TensorId] {
         &self.outputs
+    }
+
+    /// Records of a training step of this graph, as a framework was seen to run it; none unless given.
+    pub fn step_records(&self) -> &[StepRecord] {
+        &self.step_records
+    }
+
+    /// The graph with records of its training step, in the place of those that it has.
+    ///
+    /// # Errors
+    /// Two records of one precision and loss; references to nodes, weights, sizes or buffers that do not exist;
+    /// buffers that are freed twice or never; phases out of order; sizes that overflow.
+    pub fn with_step_records(mut self, records: Vec<StepRecord>) -> Result<Self> {
+        for (index, record) in records.iter().enumerate() {
+            record.check(&self)?;
+            let is_same = |other: &StepRecord| (other.precision, other.loss) == (record.precision, record.loss);
+            if records[..index].iter().any(is_same) {
+                return Err(GraphError::OutOfRange {
+                    what: "step records".into(),
+                    expected: "one of a precision and loss".into(),
+                    found: format!("two of {}", record.precision.name()),
+                });
+            }
+        }
+        self.step_records = records;
+        Ok(self)
     }
 
     /// The tensor of an index.

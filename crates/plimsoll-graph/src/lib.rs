@@ -17,6 +17,7 @@ mod op;
 mod op_check;
 mod setup;
 mod shape;
+mod step_record;
 mod workload;
 
 pub mod architectures;
@@ -34,4 +35,5 @@ pub use graph::{Graph, GraphParts, Node, NodeId, TensorId, TensorSpec, Weight, W
 pub use op::{Activation, AttentionKernel, Binary, Conv, Op, PadMode, Pool, PoolKind, RecurrentCell, Reduction};
 pub use setup::{Loss, Optimizer, Precision, TrainingSetup};
 pub use shape::{Dim, Shape};
+pub use step_record::{ConvolutionPass, RecordedEvent, Size, StepRecord};
 pub use workload::Workload;

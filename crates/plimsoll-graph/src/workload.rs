@@ -24,7 +24,7 @@ impl Workload {
     /// Puts the parts together.
     ///
     /// # Errors
-    /// A setup out of range, or weights, activations or attention scores that at this batch exceed
+    /// A setup out of range, or weights, activations, attention scores or recorded steps that at this batch exceed
     /// [`Workload::MAX_BYTES`].
     pub fn new(graph: impl Into<Arc<Graph>>, setup: TrainingSetup, gpu: Gpu) -> Result<Self> {
         let graph = graph.into();
@@ -53,6 +53,13 @@ impl Workload {
                 let scores = score_bytes(&graph, node, heads, batch);
                 add(scores, &|| (node.name.clone(), "attention scores".into()))?;
             }
+        }
+        for record in graph.step_records() {
+            let bytes = record.allocated()?.at(batch).filter(|&bytes| bytes <= Self::MAX_BYTES);
+            bytes.ok_or_else(|| GraphError::Overflow {
+                what: format!("the {} step record at batch {batch}", record.precision.name()),
+                found: "the sum of its buffers".into(),
+            })?;
         }
         Ok(Self { graph, setup, gpu })
     }

@@ -29,7 +29,7 @@ pub struct StepMemory {
 impl StepMemory {
     /// Walks one step of a workload. Linear in the graph.
     pub fn of(workload: &Workload) -> Self {
-        Self::from_trace(workload, &crate::lower::lower(workload))
+        Self::from_trace(workload, &crate::source::step_trace(workload))
     }
 
     /// Adds up a trace of the workload's step.

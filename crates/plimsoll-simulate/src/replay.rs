@@ -187,7 +187,7 @@ impl<W: FnMut(Moment<'_>)> Run<'_, W> {
         let Some(last_batch) = self.workload.setup().last_batch else { return Ok(()) };
         // Smaller tensors split what larger ones left, and the next epoch's have to find room again.
         let workload = self.at_batch(last_batch);
-        let trace = crate::lower::lower(&workload);
+        let trace = crate::source::step_trace(&workload);
         self.step += 1;
         self.train(&mut Prepared::new(&workload, &trace), &mut held)?;
         self.step += 1;

@@ -3,9 +3,9 @@
 use plimsoll_graph::Workload;
 
 use crate::context::context_mib;
-use crate::lower::lower;
 use crate::memory::StepMemory;
 use crate::replay::{Replay, replay};
+use crate::source::step_trace;
 use crate::trace::StepTrace;
 
 /// A training job, simulated.
@@ -26,7 +26,7 @@ pub struct Simulation {
 impl Simulation {
     /// Simulates a workload on its own GPU. Linear in the graph.
     pub fn of(workload: &Workload) -> Self {
-        let trace = lower(workload);
+        let trace = step_trace(workload);
         let memory = StepMemory::from_trace(workload, &trace);
         let context_mib = context_mib(workload);
         let capacity = workload.gpu().memory_mib.saturating_sub(context_mib) << 20;

@@ -4,6 +4,7 @@
 //! are named by the node that writes them, so a file reads top to bottom like the program it came from.
 
 mod raw;
+mod raw_step;
 
 use std::fs::File;
 use std::io::Read;

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::raw_step::RawStep;
 use crate::dtype::DType;
 use crate::error::{GraphError, Result};
 use crate::family::Family;
-use crate::graph::{Graph, GraphParts, Node, TensorId, TensorSpec, Weight, WeightId, WeightKind};
+use crate::graph::{Graph, GraphParts, Node, NodeId, TensorId, TensorSpec, Weight, WeightId, WeightKind};
 use crate::op::Op;
 use crate::shape::Shape;
 
@@ -24,6 +25,8 @@ pub(super) struct RawGraph {
     weights: Vec<RawWeight>,
     nodes: Vec<RawNode>,
     outputs: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<RawStep>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -98,6 +101,8 @@ impl RawGraph {
                 kind: weight.kind,
             });
         }
+        let names: Vec<String> =
+            if self.steps.is_empty() { Vec::new() } else { self.nodes.iter().map(|node| node.name.clone()).collect() };
         // Outputs first: a node may read what a later line writes.
         let mut outputs = Vec::with_capacity(self.nodes.len());
         let mut rest = Vec::with_capacity(self.nodes.len());
@@ -119,7 +124,17 @@ impl RawGraph {
         for output in &self.outputs {
             parts.outputs.push(TensorId(tensors.find("outputs", output)?));
         }
-        Graph::new(parts)
+        let graph = Graph::new(parts)?;
+        if self.steps.is_empty() {
+            return Ok(graph);
+        }
+        // Records refer to nodes as the file has them, the graph may have put them in another order.
+        let places: HashMap<&str, NodeId> =
+            graph.nodes().iter().zip(0..).map(|(node, index)| (node.name.as_str(), NodeId(index))).collect();
+        let order: Vec<NodeId> = names.iter().map(|name| places[name.as_str()]).collect();
+        let steps = self.steps.into_iter().enumerate();
+        let steps = steps.map(|(number, step)| step.parse(what, number, &order)).collect::<Result<_>>()?;
+        graph.with_step_records(steps)
     }
 
     pub(super) fn from_graph(graph: &Graph) -> Self {
@@ -159,6 +174,7 @@ impl RawGraph {
                 })
                 .collect(),
             outputs: graph.outputs().iter().map(tensor_name).collect(),
+            steps: graph.step_records().iter().map(RawStep::from_record).collect(),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::rules::{Keep, Rule};
 
-/// What autograd keeps of an operator of a name; both inputs and output where nobody knows.
-pub(super) fn rule(name: &str) -> Rule {
-    match name.trim_end_matches('_') {
+/// What autograd keeps of an operator of a name, where that is known.
+pub(super) fn rule(name: &str) -> Option<Rule> {
+    Some(match name.trim_end_matches('_') {
         "neg" | "bernoulli" | "cumsum" | "fill" | "zero" | "tril" | "triu" | "im2col" | "col2im" | "pixel_shuffle"
         | "pixel_unshuffle" => Rule::PLAIN,
         "exp" | "rsqrt" | "sqrt" | "reciprocal" => Rule::OUTPUT,
@@ -22,6 +22,6 @@ pub(super) fn rule(name: &str) -> Rule {
         // The mask stands behind what is masked, a condition before what it chooses from.
         "masked_fill" => Rule { others: Keep::Always, ..Rule::PLAIN },
         "where" => Rule { input: Keep::Always, ..Rule::PLAIN },
-        _ => Rule { output: true, ..Rule::INPUTS },
-    }
+        _ => return None,
+    })
 }

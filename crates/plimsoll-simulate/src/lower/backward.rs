@@ -6,7 +6,7 @@ use plimsoll_graph::{Node, Op, TensorId, WeightId};
 
 use super::layout::{Gradient, Order};
 use super::rules::{InputGradient, Rule, Scratch, Scratches};
-use super::{Lowering, node_id, sums};
+use super::{Lowering, convolution, node_id, sums};
 use crate::optimizer::parameter_bytes;
 use crate::trace::{BufferId, Direction, Event, Role};
 
@@ -210,7 +210,7 @@ impl Lowering<'_> {
     fn work(&mut self, node: &Node, direction: Direction) {
         match &node.op {
             Op::Conv(_) => {
-                if let Some(convolution) = self.convolution(node, direction) {
+                if let Some(convolution) = convolution(self.workload, node, direction, self.compute_width(node)) {
                     self.tape.convolve(convolution);
                 }
             }

@@ -3,7 +3,7 @@
 use plimsoll_graph::{Activation, Node, Op, TensorId};
 
 use super::rules::{InputGradient, Keep, Rule};
-use super::{Lowering, node_id};
+use super::{Lowering, convolution, node_id};
 use crate::trace::{BufferId, Direction, Event, Role};
 
 impl Lowering<'_> {
@@ -117,7 +117,9 @@ impl Lowering<'_> {
         }
         match &node.op {
             Op::Conv(_) => {
-                if let Some(convolution) = self.convolution(node, Direction::Forward) {
+                if let Some(convolution) =
+                    convolution(self.workload, node, Direction::Forward, self.compute_width(node))
+                {
                     self.tape.convolve(convolution);
                 }
             }

@@ -7,6 +7,7 @@
 mod aten;
 mod backward;
 mod checkpoint;
+mod convolution;
 mod forward;
 mod kernels;
 mod layout;
@@ -16,13 +17,15 @@ mod scopes;
 mod sums;
 mod tape;
 
-use plimsoll_graph::{DType, Node, NodeId, Op, Precision, TensorId, WeightId, Workload};
+use plimsoll_graph::{DType, Graph, Node, NodeId, Op, Precision, TensorId, WeightId, Workload};
 
 use self::checkpoint::Segments;
+pub(crate) use self::convolution::convolution;
 use self::layout::Gradient;
 use self::rules::{Rule, Site, autocast_width, is_differentiable, rule};
+pub(crate) use self::sums::buffer_bytes as sum_buffer_bytes;
 use self::tape::Tape;
-use crate::trace::{BufferId, Convolution, Direction, Event, NodeMemory, StepTrace};
+use crate::trace::{BufferId, Event, NodeMemory, StepTrace};
 
 /// The memory events of one training step of a workload.
 pub fn lower(workload: &Workload) -> StepTrace {
@@ -32,6 +35,13 @@ pub fn lower(workload: &Workload) -> StepTrace {
 /// The memory events of a forward pass alone, after which everything is freed.
 pub fn lower_forward(workload: &Workload) -> StepTrace {
     Lowering::new(workload).forward_only()
+}
+
+/// Names of operators whose memory no rule tells, each once, in order of appearance.
+pub fn unruled_operators(graph: &Graph) -> Vec<&str> {
+    let mut names = graph.unknown_operators();
+    names.retain(|name| aten::rule(name).is_none());
+    names
 }
 
 /// Everything known while a step is lowered.
@@ -275,49 +285,6 @@ impl<'a> Lowering<'a> {
 
     fn finish(self) -> StepTrace {
         self.tape.trace
-    }
-
-    /// What cuDNN is asked for in one direction of a convolution.
-    fn convolution(&self, node: &Node, direction: Direction) -> Option<Convolution> {
-        let Op::Conv(conv) = &node.op else { return None };
-        let graph = self.workload.graph();
-        let batch_size = self.workload.setup().batch_size;
-        let planes = |id: TensorId| {
-            let dims = graph.tensor(id).shape.dims();
-            let extent = |axis: usize| dims.get(axis).map_or(1, |dim| dim.factor());
-            let width = dims.get(3..).unwrap_or_default().iter().fold(1, |product, dim| product * dim.factor());
-            let batch = dims.first().and_then(|dim| dim.at(batch_size)).unwrap_or(1);
-            (batch, [extent(1), extent(2), width])
-        };
-        let (batch, input) = planes(*node.inputs.first()?);
-        let (_, output) = planes(*node.outputs.first()?);
-        let largest = |list: &[u64], default: u64| list.iter().copied().max().unwrap_or(default);
-        // A transposed convolution is the data gradient of the one it transposes.
-        let (input, output, direction) = match (conv.transposed, direction) {
-            (false, direction) => (input, output, direction),
-            (true, Direction::Forward) => (output, input, Direction::DataGradient),
-            (true, Direction::DataGradient) => (output, input, Direction::Forward),
-            (true, Direction::FilterGradient) => (output, input, direction),
-        };
-        Some(Convolution {
-            direction,
-            batch,
-            input,
-            output,
-            kernel: [
-                conv.kernel.first().copied().unwrap_or(1),
-                conv.kernel
-                    .get(1..)
-                    .unwrap_or_default()
-                    .iter()
-                    .fold(1, |product, extent| product.saturating_mul(*extent)),
-            ],
-            stride: largest(&conv.stride, 1),
-            padding: largest(&conv.padding, 0),
-            dilation: largest(&conv.dilation, 1),
-            groups: conv.groups,
-            element_bytes: self.compute_width(node),
-        })
     }
 }
 

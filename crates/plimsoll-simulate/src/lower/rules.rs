@@ -198,7 +198,7 @@ pub(super) fn rule(site: Site<'_>) -> Rule {
         Op::Upsample => Rule { needs_rows: true, ..Rule::PLAIN },
         Op::Gather => Rule { others: Keep::Always, ..Rule::PLAIN },
         Op::Recurrent { cell, layers, bidirectional, .. } => kernels::recurrent(site, *cell, *layers, *bidirectional),
-        Op::Other { name } => aten::rule(name),
+        Op::Other { name } => aten::rule(name).unwrap_or(Rule { output: true, ..Rule::INPUTS }),
     }
 }
 

@@ -16,7 +16,7 @@ const MOST: u64 = 256;
 const PARTIAL: u64 = 4;
 
 /// Bytes of the buffer in which rows are summed to one; nothing where one block sums them.
-pub(super) fn buffer_bytes(gpu: &Gpu, rows: u64, columns: u64) -> u64 {
+pub(crate) fn buffer_bytes(gpu: &Gpu, rows: u64, columns: u64) -> u64 {
     if rows == 0 || columns == 0 {
         return 0;
     }

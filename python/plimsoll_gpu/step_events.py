@@ -1,0 +1,84 @@
+"""The events of a training step, and the record that a graph file keeps of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from plimsoll_gpu.batch import FIRST, SECOND
+from plimsoll_gpu.graph import CaptureError, Json
+
+ALLOCATE, FREE, NODE, ACCUMULATE, CONVOLVE, MULTIPLY, SUM, HOLD, ZERO_GRAD, LOSS, BACKWARD = range(11)
+"""What happens. In a file each event is a list: its code and what belongs to it (``docs/graph-format.md``)."""
+
+FORWARD, DATA_GRADIENT, FILTER_GRADIENT = range(3)
+"""Products of a convolution."""
+
+Event = tuple[Any, ...]
+"""A code and what belongs to it; sizes in numbers, nodes and weights by name."""
+
+
+@dataclass
+class Steps:
+    """The same step at both batch sizes."""
+
+    first: list[Event]
+    """At batch ``FIRST``."""
+    second: list[Event]
+    """At batch ``SECOND``."""
+
+
+@dataclass
+class _Sizes:
+    """Distinct sizes, ``fixed + per_sample * batch`` each."""
+
+    places: dict[tuple[int, int], int] = field(default_factory=dict)
+    is_exact: bool = True
+
+    def place(self, first: int, second: int) -> int:
+        """The place of a size known at both batches; one that is no such sum is rounded down."""
+        per_sample, rest = divmod(first - second, FIRST - SECOND)
+        fixed = first - per_sample * FIRST
+        if rest or per_sample < 0 or fixed < 0:
+            self.is_exact = False
+            per_sample = max(per_sample, 0) if fixed >= 0 else first // FIRST
+            fixed = max(first - per_sample * FIRST, 0)
+        return self.places.setdefault((fixed, per_sample), len(self.places))
+
+
+def encode(steps: Steps, graph: Json, precision: str, loss: str) -> Json:
+    """The record of a step as it stands in a graph file.
+
+    Args:
+        steps: The step.
+        graph: The graph whose nodes and weights the record names by their place.
+        precision: As training setups name it.
+        loss: As training setups name it.
+
+    Raises:
+        CaptureError: The step does more at one batch than at the other, or differs from the graph.
+    """
+    if len(steps.first) != len(steps.second):
+        raise CaptureError(f"a step has {len(steps.first)} events at {FIRST}, {len(steps.second)} at {SECOND}")
+    sizes = _Sizes()
+    nodes = {node["name"]: place for place, node in enumerate(graph["nodes"])}
+    convolutions = {node["name"] for node in graph["nodes"] if node["op"] == "conv"}
+    weights = {weight["name"]: place for place, weight in enumerate(graph["weights"])}
+    events: list[list[int]] = []
+    node: str | None = None
+    for one, other in zip(steps.first, steps.second, strict=True):
+        code = one[0]
+        if code != other[0] or (code not in (ALLOCATE, SUM) and one != other):
+            raise CaptureError(f"event {len(events)} of a step depends on the batch: {one} or {other}")
+        if code in (ALLOCATE, SUM):
+            events.append([code, *map(sizes.place, one[1:], other[1:])])
+        elif code == NODE:
+            node = one[1]
+            # Nodes that the graph left out, such as views, do nothing to memory.
+            events.append([code, nodes[node]] if node in nodes else [code])
+        elif code == ACCUMULATE:
+            events.append([code, one[1], weights[one[2]]])
+        elif code != CONVOLVE or node in convolutions:
+            events.append(list(one))
+    record: Json = {"precision": precision, "loss": loss, "sizes": [list(size) for size in sizes.places]}
+    return record | ({} if sizes.is_exact else {"exact": False}) | {"events": events}
