@@ -12,10 +12,10 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from plimsoll_gpu.cuda_kernels import kernels_of_cuda
 from lowering_traces.networks import CASES, Case
 from lowering_traces.tracer import Trace, trace_step
 from plimsoll_gpu.capture import capture
+from plimsoll_gpu.cuda_kernels import kernels_of_cuda
 from plimsoll_gpu.graph import Json
 
 GOLDEN = Path(__file__).resolve().parents[2] / "crates/plimsoll-simulate/tests/golden"

@@ -132,6 +132,29 @@ class Attention(nn.Module):
         return cast(torch.Tensor, self.out(mixed.transpose(1, 2).reshape(batch, tokens, width)))
 
 
+class Biased(nn.Module):
+    """Attention whose scores get a bias that trains, by relative position, or a mask of booleans."""
+
+    def __init__(self, width: int, heads: int, tokens: int, is_mask: bool = False) -> None:
+        super().__init__()
+        self.heads, self.tokens, self.is_mask = heads, tokens, is_mask
+        self.packed, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.table = nn.Parameter(torch.empty(4 * tokens, heads))
+        self.register_buffer("places", torch.zeros(tokens, tokens, dtype=torch.int64), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Attends to itself."""
+        batch, tokens, width = x.shape
+        packed = self.packed(x).reshape(batch, tokens, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        places = cast(torch.Tensor, self.places)
+        if self.is_mask:
+            bias = places > 0
+        else:
+            bias = self.table[places.view(-1)].view(tokens, tokens, self.heads).permute(2, 0, 1).unsqueeze(0)
+        mixed = F.scaled_dot_product_attention(*packed.unbind(0), attn_mask=bias)
+        return cast(torch.Tensor, self.out(mixed.transpose(1, 2).reshape(batch, tokens, width)))
+
+
 class Tied(nn.Module):
     """A language model whose last layer is its table."""
 
@@ -300,6 +323,32 @@ def _activated(make: Callable[..., nn.Module], **options: Any) -> Case:
 
 IMAGE, VECTOR, SEQUENCE = (3, 12, 12), (16,), (24, 16)
 
+ATEN: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "abs": torch.abs,
+    "amin": lambda x: x - x.amin(-1, keepdim=True),
+    "clamp": lambda x: x.clamp(-1, 1),
+    "clamp_min": lambda x: x.clamp(min=0.1),
+    "cos": torch.cos,
+    "cumsum": lambda x: x.cumsum(-1),
+    "erf": torch.erf,
+    "exp": torch.exp,
+    "log": torch.log,
+    "masked_fill": lambda x: x.masked_fill(x > 0, 0.0),
+    "maximum": lambda x: torch.maximum(x.tanh(), x.sigmoid()),
+    "neg": torch.neg,
+    "pow": lambda x: x.pow(2),
+    "pow_half": lambda x: x**0.5,
+    "reciprocal": torch.reciprocal,
+    "rsqrt": torch.rsqrt,
+    "sin": torch.sin,
+    "softsign": F.softsign,
+    "sqrt": torch.sqrt,
+    "square": torch.square,
+    "where": lambda x: torch.where(x > 0, x, x.tanh()),
+}
+"""Functions of a vector, by the names that ATen gives their operators."""
+
+
 CASES: dict[str, Case] = {
     "mlp": Case(lambda: _vector(nn.ReLU(), nn.Linear(32, 64), nn.ReLU(), width=64), VECTOR),
     **{f"act_{name}": _activated(make) for name, make in ACTIVATIONS.items()},
@@ -390,6 +439,15 @@ CASES: dict[str, Case] = {
     "reduce_sum": Case(
         lambda: nn.Sequential(nn.Linear(16, 32), Lambda(lambda x: x.sum(1)), nn.Linear(32, 10)), SEQUENCE
     ),
+    **{
+        f"aten_{name}": Case(lambda function=function: _vector(Lambda(function)), VECTOR)  # type: ignore[misc]
+        for name, function in ATEN.items()
+    },
+    "aten_pixel_shuffle": Case(lambda: _image(nn.PixelShuffle(2), nn.PixelUnshuffle(2)), IMAGE),
+    "aten_im2col": Case(
+        lambda: _image(Lambda(lambda x: F.unfold(x, 3, padding=1).unflatten(2, x.shape[2:])), channels=72), IMAGE
+    ),
+    "aten_roll": Case(lambda: _image(Lambda(lambda x: x.roll((1, 1), (2, 3)))), IMAGE),
     "embedding_small": Case(
         lambda: nn.Sequential(nn.Embedding(50, 32), Lambda(lambda x: x.mean(1)), nn.Linear(32, CLASSES)),
         (24,),
@@ -414,6 +472,9 @@ CASES: dict[str, Case] = {
     "frozen_middle": Case(lambda: _image(nn.Conv2d(8, 8, 3, padding=1).requires_grad_(False), nn.ReLU()), IMAGE),
     "attention_packed": Case(lambda: _sequence(Attention(32, 4)), SEQUENCE),
     "attention_separate": Case(lambda: _sequence(Attention(32, 4, packed=False)), SEQUENCE),
+    "attention_biased": Case(lambda: _sequence(Biased(32, 4, 24)), SEQUENCE),
+    "attention_biased_aligned": Case(lambda: _sequence(Biased(32, 4, 32)), (32, 16)),
+    "attention_masked": Case(lambda: _sequence(Biased(32, 4, 24, is_mask=True)), SEQUENCE),
     "attention_eager": Case(lambda: _sequence(Attention(32, 4, fused=False)), SEQUENCE),
     "attention_eager_dropout": Case(lambda: _sequence(Attention(32, 4, fused=False, dropout=0.1)), SEQUENCE),
     "encoder_layer": Case(lambda: Encoder(500, 32, 24, 2, 4, 64), (24,), tokens=True),

@@ -128,6 +128,9 @@ def _fused_attention(
     if bias is not None:
         if bias.dtype == torch.bool:
             bias = torch.zeros_like(bias, dtype=query.dtype)
+        columns = bias.shape[-1]
+        if columns % 16 != 0:  # Rows of a bias are aligned in a copy.
+            bias = nn.functional.pad(bias, (0, -columns % 16))[..., :columns]
         bias = bias.expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
     result = aten._scaled_dot_product_efficient_attention(
         query, key, value, bias, torch.is_grad_enabled(), dropout_p, is_causal, scale=scale

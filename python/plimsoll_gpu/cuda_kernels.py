@@ -132,10 +132,18 @@ def _efficient_attention_backward(
     value: torch.Tensor,
     bias: torch.Tensor | None,
     output: torch.Tensor,
+    logarithms: torch.Tensor,
+    seed: torch.Tensor,
+    offset: torch.Tensor,
+    dropout: float,
+    wanted: list[bool],
     *rest: Any,
     **options: Any,
 ) -> tuple[torch.Tensor | None, ...]:
-    """Takes a contiguous gradient, and multiplies it by the output for one number a row."""
+    """Takes a contiguous gradient, and multiplies it by the output for one number a row.
+
+    The gradient of the bias has rows of a multiple of 16 numbers.
+    """
 
     def by_token(tensor: torch.Tensor) -> torch.Tensor:
         batch, heads, tokens, width = tensor.shape
@@ -144,6 +152,10 @@ def _efficient_attention_backward(
     if not gradient.transpose(1, 2).is_contiguous():
         gradient = by_token(gradient)
     gradients = [by_token(tensor) for tensor in (query, key, value)]
+    of_bias = None
+    if bias is not None and wanted[3]:
+        columns = bias.shape[-1]
+        of_bias = empty((*bias.shape[:-1], -(-columns // 16) * 16), bias)[..., :columns]
     wide = torch.float32
     copies = [empty(tensor.shape, tensor, wide) for tensor in (gradient, output) if tensor.dtype != wide]
     # One expression, whose parts live until it is done.
@@ -156,7 +168,7 @@ def _efficient_attention_backward(
     tiles = query.shape[:2].numel() * -(-query.shape[2] // block) * -(-query.shape[3] // 64)
     sums = empty((tiles * (block * 64 + 4),), output, wide)
     del by_head_sums, sums
-    return (*gradients, None)
+    return (*gradients, of_bias)
 
 
 def _sum(
@@ -176,10 +188,15 @@ def _sum(
     return result
 
 
-def _scatter(
-    empty: Empty, input: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor
-) -> torch.Tensor:
+def _scatter(empty: Empty, input: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
     """Autograd scatters into its zeros in place, but not while a dispatch mode watches."""
+    return empty(input.shape, input) if torch.is_grad_enabled() else input
+
+
+def _index_put(
+    empty: Empty, input: torch.Tensor, indices: Any, values: torch.Tensor, accumulate: bool = False
+) -> torch.Tensor:
+    """In place within autograd, as scattering is."""
     return empty(input.shape, input) if torch.is_grad_enabled() else input
 
 
@@ -188,6 +205,7 @@ STAND_INS: dict[Any, Callable[..., Any]] = {
     aten.embedding_dense_backward.default: _embedding_dense_backward,
     aten.sum.dim_IntList: _sum,
     aten.scatter.src: _scatter,
+    aten.index_put.default: _index_put,
     aten._scaled_dot_product_efficient_attention.default: _efficient_attention,
     aten._scaled_dot_product_efficient_attention_backward.default: _efficient_attention_backward,
 }

@@ -66,19 +66,36 @@ def encode(steps: Steps, graph: Json, precision: str, loss: str) -> Json:
     weights = {weight["name"]: place for place, weight in enumerate(graph["weights"])}
     events: list[list[int]] = []
     node: str | None = None
-    for one, other in zip(steps.first, steps.second, strict=True):
+    following = _following_nodes(steps.first, nodes)
+    for index, (one, other) in enumerate(zip(steps.first, steps.second, strict=True)):
         code = one[0]
         if code != other[0] or (code not in (ALLOCATE, SUM) and one != other):
-            raise CaptureError(f"event {len(events)} of a step depends on the batch: {one} or {other}")
+            raise CaptureError(f"event {index} of a step depends on the batch: {one} or {other}")
         if code in (ALLOCATE, SUM):
             events.append([code, *map(sizes.place, one[1:], other[1:])])
         elif code == NODE:
-            node = one[1]
-            # Nodes that the graph left out, such as views, do nothing to memory.
-            events.append([code, nodes[node]] if node in nodes else [code])
+            node = following[index]
+            events.append([code] if node is None else [code, nodes[node]])
         elif code == ACCUMULATE:
             events.append([code, one[1], weights[one[2]]])
         elif code != CONVOLVE or node in convolutions:
             events.append(list(one))
     record: Json = {"precision": precision, "loss": loss, "sizes": [list(size) for size in sizes.places]}
     return record | ({} if sizes.is_exact else {"exact": False}) | {"events": events}
+
+
+def _following_nodes(events: list[Event], nodes: dict[str, int]) -> list[str | None]:
+    """For the place of each event the node that a mark at it means.
+
+    The graph leaves out what nothing reads, such as the copy that autograd takes before a tensor is overwritten: in the
+    forward pass that is work of the node after it.
+    """
+    found: list[str | None] = []
+    following: str | None = None
+    for event in reversed(events):
+        if event[0] in (ZERO_GRAD, LOSS, BACKWARD):
+            following = None
+        elif event[0] == NODE:
+            following = event[1] if event[1] in nodes or event[1] is None else following
+        found.append(following)
+    return found[::-1]

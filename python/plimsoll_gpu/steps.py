@@ -52,9 +52,7 @@ PRODUCTS = frozenset({aten.mm.default, aten.bmm.default, aten.addmm.default, ate
 """Operators that cuBLAS runs."""
 
 
-def record_step(
-    model: nn.Module, inputs: Mapping[str, torch.Tensor], graph: Json, loss: Loss | None = None
-) -> Json:
+def record_step(model: nn.Module, inputs: Mapping[str, torch.Tensor], graph: Json, loss: Loss | None = None) -> Json:
     """The record of one fp32 training step of a model, as it stands in a graph's ``steps``.
 
     Args:
@@ -132,6 +130,7 @@ def _run(
     target = None if rows is None else torch.zeros(rows, dtype=torch.int64, device="meta")
     storages.hold([*arrived.values(), target])
     storages.add(ZERO_GRAD)
+    storages.ran(None)
     recorder = _Recorder(model, arrived, type(model).__name__)
 
     def composite(func: Any, body: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

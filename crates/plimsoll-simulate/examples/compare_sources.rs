@@ -1,6 +1,6 @@
 //! Compares both sources of a step on graph files that have a record: rules against the record, one line a file.
 //!
-//! `cargo run -p plimsoll-simulate --example compare_sources -- [--batch N] [--nodes N] FILE...`
+//! `cargo run -p plimsoll-simulate --example compare_sources -- [--batch N] [--nodes N] [--difference] FILE...`
 
 #![expect(clippy::print_stdout, reason = "an example that prints a table")]
 
@@ -35,10 +35,11 @@ impl Figures {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let (mut batch, mut shown, mut files) = (8, 0, Vec::new());
+    let (mut batch, mut shown, mut files, mut shows_difference) = (8, 0, Vec::new(), false);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--batch" => batch = arguments.next().unwrap_or_default().parse()?,
+            "--difference" => shows_difference = true,
             "--nodes" => shown = arguments.next().unwrap_or_default().parse()?,
             _ => files.push(argument),
         }
@@ -65,6 +66,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             pair(rule.live_peak, seen.live_peak),
             pair(rule.reserved, seen.reserved)
         );
+        if shows_difference {
+            show_difference(&workload, &by_rule, &by_record);
+        }
         for (kind, difference) in differences(&workload, &by_rule, &by_record).into_iter().take(shown) {
             println!("    {:+.3} MiB {kind}", difference as f64 / f64::from(1 << 20));
         }
@@ -119,4 +123,39 @@ fn kind(workload: &Workload, node: Option<NodeId>) -> String {
     readers.sort();
     readers.dedup();
     format!("{} -> {}", name(&node.op), readers.join(","))
+}
+
+/// The allocations around the first that differs: bytes, bytes alive then, and whose they are.
+fn show_difference(workload: &Workload, rule: &StepTrace, record: &StepTrace) {
+    let allocations = |trace: &StepTrace| {
+        let mut live = 0_u64;
+        let mut allocations = Vec::new();
+        for event in &trace.events {
+            match event {
+                Event::Allocate(id) => {
+                    live += trace.bytes(*id);
+                    allocations.push((trace.bytes(*id), live, trace.buffers[id.0 as usize].node));
+                }
+                Event::Free(id) => live -= trace.bytes(*id),
+                _ => {}
+            }
+        }
+        allocations
+    };
+    let (rule, record) = (allocations(rule), allocations(record));
+    let sizes =
+        |side: &[(u64, u64, Option<NodeId>)], index: usize| side.get(index).map(|&(bytes, live, _)| (bytes, live));
+    let length = rule.len().max(record.len());
+    let Some(at) = (0..length).find(|&index| sizes(&rule, index) != sizes(&record, index)) else { return };
+    println!("    rule: {} allocations; record: {}; the first that differs is {at}", rule.len(), record.len());
+    for index in at.saturating_sub(4)..(at + 12).min(length) {
+        let side = |side: &[(u64, u64, Option<NodeId>)]| match side.get(index) {
+            Some((bytes, live, node)) => {
+                let name = node.map_or("-", |id| workload.graph().nodes()[id.0 as usize].name.as_str());
+                format!("{bytes:>12} {live:>12} {name}")
+            }
+            None => String::new(),
+        };
+        println!("    {:<70} | {}", side(&rule), side(&record));
+    }
 }

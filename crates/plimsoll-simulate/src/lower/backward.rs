@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use plimsoll_graph::{Node, Op, TensorId, WeightId};
 
+use super::kernels::MASK;
 use super::layout::{Gradient, Order};
 use super::rules::{InputGradient, Rule, Scratch, Scratches};
 use super::{Lowering, convolution, node_id, sums};
@@ -66,7 +67,13 @@ impl Lowering<'_> {
             }
         }
         for (id, gradient) in of_inputs {
-            let gradient = self.uncast(node, id, gradient);
+            let gradient = if rule.mask_gradient > 0 && node.inputs.get(MASK) == Some(&id) {
+                let summed = self.tape.allocate(self.bytes(id), Role::ActivationGradient);
+                self.tape.release(gradient.buffer);
+                Gradient::new(summed)
+            } else {
+                self.uncast(node, id, gradient)
+            };
             self.flow(id, gradient);
         }
         self.accumulate_weights(node, of_weights);
@@ -118,6 +125,9 @@ impl Lowering<'_> {
                 way => way,
             };
             let gradient = match way {
+                _ if position == MASK && rule.mask_gradient > 0 => {
+                    Gradient::new(self.tape.allocate(rule.mask_gradient, Role::ActivationGradient))
+                }
                 InputGradient::Passed if same_size && !self.changes_width(node, id) => {
                     self.tape.retain(first.buffer);
                     self.passed(node, first)
@@ -127,6 +137,10 @@ impl Lowering<'_> {
                     // A concatenation of one tensor is sliced whole.
                     let order = if same_size { first.order } else { Order::Strided };
                     Gradient { buffer: first.buffer, order, is_view: true }
+                }
+                InputGradient::Expanded if !self.changes_width(node, id) => {
+                    self.tape.retain(first.buffer);
+                    Gradient { buffer: first.buffer, order: Order::Permuted, is_view: true }
                 }
                 InputGradient::Elementwise if elements < output && node.outputs.len() == 1 => {
                     // Made in full, summed when all are there.

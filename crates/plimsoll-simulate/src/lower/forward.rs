@@ -131,7 +131,7 @@ impl Lowering<'_> {
     fn save(&mut self, index: usize, node: &Node, rule: &Rule, inputs: &[BufferId]) {
         let needs = |this: &Self, id: TensorId| this.needs_gradient[id.0 as usize];
         let trains = node.weights.iter().any(|id| self.trains[id.0 as usize]);
-        for (position, &buffer) in inputs.iter().enumerate() {
+        for (position, &buffer) in inputs.iter().enumerate().take(rule.unkept_from) {
             let keep = if position == 0 { rule.input } else { rule.others };
             let is_kept = match keep {
                 Keep::Never => false,

@@ -4,6 +4,9 @@ use plimsoll_graph::{AttentionKernel, RecurrentCell};
 
 use super::rules::{Rule, Scratch, Scratches, Site};
 
+/// The place of the mask among an attention's inputs.
+pub(super) const MASK: usize = 3;
+
 /// Bytes of an index.
 const INDEX: u64 = 8;
 
@@ -58,7 +61,7 @@ pub(super) fn attention(site: Site<'_>, heads: u64, kernel: AttentionKernel, dro
         AttentionKernel::Fused => {
             let width = site.output / sequences.saturating_mul(query_tokens).max(1);
             let heads = Heads { sequences, tokens: query_tokens, width };
-            if is_flash(site, width) { flash(heads) } else { efficient(site, heads) }
+            if is_flash(site, width) { flash(heads) } else { masked(efficient(site, heads), site, heads, key_tokens) }
         }
         // The softmax; with dropout its mask and the dropped weights too; scaled copies of query and key.
         AttentionKernel::Eager => {
@@ -84,6 +87,21 @@ struct Heads {
     tokens: u64,
     /// Numbers of a token in one head.
     width: u64,
+}
+
+/// The memory-efficient kernel reads the mask as numbers in rows of a multiple of 16, and differentiates it in full.
+fn masked(rule: Rule, site: Site<'_>, heads: Heads, key_tokens: u64) -> Rule {
+    const ALIGNMENT: u64 = 16;
+    let Some(&mask) = site.node.inputs.get(MASK) else { return rule };
+    let columns = key_tokens.max(1);
+    let row = columns.next_multiple_of(ALIGNMENT).saturating_mul(site.width);
+    let is_float = site.workload.graph().tensor(mask).dtype.is_float();
+    let mask_gradient = heads.sequences.saturating_mul(heads.tokens).saturating_mul(row);
+    if is_float && columns.is_multiple_of(ALIGNMENT) {
+        return Rule { mask_gradient, ..rule };
+    }
+    let copy = (site.workload.elements(mask) / columns).saturating_mul(row);
+    Rule { mask_gradient, unkept_from: MASK, extra: [rule.extra[0], copy, 0], ..rule }
 }
 
 /// PyTorch prefers `FlashAttention` where there is one: Ampere and later, half-wide numbers, no mask, heads up to 256.

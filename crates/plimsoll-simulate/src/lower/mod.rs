@@ -40,7 +40,7 @@ pub fn lower_forward(workload: &Workload) -> StepTrace {
 /// Names of operators whose memory no rule tells, each once, in order of appearance.
 pub fn unruled_operators(graph: &Graph) -> Vec<&str> {
     let mut names = graph.unknown_operators();
-    names.retain(|name| aten::rule(name).is_none());
+    names.retain(|name| !aten::is_known(name));
     names
 }
 

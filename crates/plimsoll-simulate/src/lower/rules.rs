@@ -35,6 +35,8 @@ pub(super) enum InputGradient {
     PassedFirst,
     /// A view into it that is not contiguous.
     Slice,
+    /// A view of it that repeats elements.
+    Expanded,
 }
 
 /// Memory of an operator's own, in bytes.
@@ -74,6 +76,10 @@ pub(super) struct Rule {
     pub(super) input: Keep,
     /// Whether further inputs are kept.
     pub(super) others: Keep,
+    /// Inputs from this place on are not kept, whatever else is said.
+    pub(super) unkept_from: usize,
+    /// Bytes of the gradient of an attention's mask before it is summed to the mask's size.
+    pub(super) mask_gradient: u64,
     /// Whether the output is kept.
     pub(super) output: bool,
     /// Whether further outputs are kept, such as indices.
@@ -100,6 +106,8 @@ impl Rule {
     pub(super) const PLAIN: Self = Self {
         input: Keep::Never,
         others: Keep::Never,
+        unkept_from: usize::MAX,
+        mask_gradient: 0,
         output: false,
         further_outputs: false,
         extra: [0; 3],
@@ -111,7 +119,7 @@ impl Rule {
         needs_rows: false,
         weights_first: false,
     };
-    const ELEMENTWISE: Self = Self { gradient: InputGradient::Elementwise, ..Self::PLAIN };
+    pub(super) const ELEMENTWISE: Self = Self { gradient: InputGradient::Elementwise, ..Self::PLAIN };
     pub(super) const PASSED: Self = Self { gradient: InputGradient::Passed, ..Self::PLAIN };
     pub(super) const INPUT: Self = Self { input: Keep::Always, ..Self::ELEMENTWISE };
     pub(super) const INPUTS: Self = Self { others: Keep::Always, ..Self::INPUT };
@@ -198,7 +206,7 @@ pub(super) fn rule(site: Site<'_>) -> Rule {
         Op::Upsample => Rule { needs_rows: true, ..Rule::PLAIN },
         Op::Gather => Rule { others: Keep::Always, ..Rule::PLAIN },
         Op::Recurrent { cell, layers, bidirectional, .. } => kernels::recurrent(site, *cell, *layers, *bidirectional),
-        Op::Other { name } => aten::rule(name).unwrap_or(Rule { output: true, ..Rule::INPUTS }),
+        Op::Other { name } => aten::rule(name, site).unwrap_or(Rule { output: true, ..Rule::INPUTS }),
     }
 }
 
@@ -256,7 +264,10 @@ fn reduction(function: Reduction, site: Site<'_>) -> Rule {
     let elements = Scratch::Held(width.saturating_mul(input));
     let with_output = Rule { output: true, ..Rule::INPUT };
     match function {
-        Reduction::Mean | Reduction::Sum => Rule { forward_temporary: site.reduction_bytes(), ..Rule::PLAIN },
+        Reduction::Mean => Rule { forward_temporary: site.reduction_bytes(), ..Rule::PLAIN },
+        Reduction::Sum => {
+            Rule { forward_temporary: site.reduction_bytes(), gradient: InputGradient::Expanded, ..Rule::PLAIN }
+        }
         Reduction::Index => Rule::PLAIN,
         // Positions, where the graph does not list them.
         Reduction::Max if site.node.outputs.len() < 2 => Rule::PLAIN.and(output.saturating_mul(8)),
