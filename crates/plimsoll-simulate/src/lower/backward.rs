@@ -107,62 +107,75 @@ impl Lowering<'_> {
         }
     }
 
+    /// Gradients of a node's inputs, in the order of these.
     fn input_gradients(&mut self, node: &Node, rule: &Rule, incoming: &[Gradient]) -> Vec<(TensorId, Gradient)> {
+        let mut made: Vec<(TensorId, Gradient, bool)> = Vec::with_capacity(node.inputs.len());
+        // Products, quotients and differences take their gradients by the names of their operands: `other` or `mat2`
+        // first, then `self`.
+        let is_other_first = matches!(node.op, Op::MatMul | Op::Binary { .. });
+        for step in 0..node.inputs.len() {
+            let position = if is_other_first { node.inputs.len() - 1 - step } else { step };
+            let id = node.inputs[position];
+            if self.needs_gradient[id.0 as usize] {
+                let (gradient, is_whole) = self.input_gradient(node, rule, incoming, position);
+                made.push((id, gradient, is_whole));
+            }
+        }
+        if is_other_first {
+            made.reverse();
+        }
+        let summed = made.into_iter().map(|(id, gradient, is_whole)| {
+            if !is_whole {
+                return (id, gradient);
+            }
+            let buffer = self.tape.allocate(self.bytes(id), Role::ActivationGradient);
+            self.tape.release(gradient.buffer);
+            (id, Gradient::new(buffer))
+        });
+        summed.collect()
+    }
+
+    /// The gradient of one input, and whether it is made in full, to be summed when all are there.
+    fn input_gradient(&mut self, node: &Node, rule: &Rule, incoming: &[Gradient], position: usize) -> (Gradient, bool) {
+        let id = node.inputs[position];
         let width = self.compute_width(node);
         let output: u64 = node.outputs.iter().map(|id| self.elements[id.0 as usize]).sum();
         let first = incoming[0];
-        let mut gradients = Vec::with_capacity(node.inputs.len());
-        let mut unsummed = Vec::new();
-        for (position, &id) in node.inputs.iter().enumerate() {
-            if !self.needs_gradient[id.0 as usize] {
-                continue;
+        let elements = self.elements[id.0 as usize];
+        let same_size = elements == output && incoming.len() == 1;
+        let way = match rule.gradient {
+            InputGradient::PassedFirst if position == 0 => InputGradient::Passed,
+            InputGradient::PassedFirst => InputGradient::Elementwise,
+            way => way,
+        };
+        let is_whole = way == InputGradient::Elementwise && elements < output && node.outputs.len() == 1;
+        let gradient = match way {
+            _ if position == MASK && rule.mask_gradient > 0 => {
+                Gradient::new(self.tape.allocate(rule.mask_gradient, Role::ActivationGradient))
             }
-            let elements = self.elements[id.0 as usize];
-            let same_size = elements == output && incoming.len() == 1;
-            let way = match rule.gradient {
-                InputGradient::PassedFirst if position == 0 => InputGradient::Passed,
-                InputGradient::PassedFirst => InputGradient::Elementwise,
-                way => way,
-            };
-            let gradient = match way {
-                _ if position == MASK && rule.mask_gradient > 0 => {
-                    Gradient::new(self.tape.allocate(rule.mask_gradient, Role::ActivationGradient))
-                }
-                InputGradient::Passed if same_size && !self.changes_width(node, id) => {
-                    self.tape.retain(first.buffer);
-                    self.passed(node, first)
-                }
-                InputGradient::Slice if !self.changes_width(node, id) => {
-                    self.tape.retain(first.buffer);
-                    // A concatenation of one tensor is sliced whole.
-                    let order = if same_size { first.order } else { Order::Strided };
-                    Gradient { buffer: first.buffer, order, is_view: true }
-                }
-                InputGradient::Expanded if !self.changes_width(node, id) => {
-                    self.tape.retain(first.buffer);
-                    Gradient { buffer: first.buffer, order: Order::Permuted, is_view: true }
-                }
-                InputGradient::Elementwise if elements < output && node.outputs.len() == 1 => {
-                    // Made in full, summed when all are there.
-                    let whole = self.tape.allocate(output * width, Role::ActivationGradient);
-                    unsummed.push((gradients.len(), whole));
-                    Gradient::new(whole)
-                }
-                _ => {
-                    let bytes = if self.is_cast(node, id, width) { elements * width } else { self.bytes(id) };
-                    let buffer = self.tape.allocate(bytes, Role::ActivationGradient);
-                    self.work(node, Direction::DataGradient);
-                    self.made(node, rule, first, id, buffer)
-                }
-            };
-            gradients.push((id, gradient));
-        }
-        for (place, whole) in unsummed {
-            let buffer = self.tape.allocate(self.bytes(gradients[place].0), Role::ActivationGradient);
-            self.tape.release(whole);
-            gradients[place].1 = Gradient::new(buffer);
-        }
-        gradients
+            _ if is_whole => Gradient::new(self.tape.allocate(output * width, Role::ActivationGradient)),
+            InputGradient::Passed if same_size && !self.changes_width(node, id) => {
+                self.tape.retain(first.buffer);
+                self.passed(node, first)
+            }
+            InputGradient::Slice if !self.changes_width(node, id) => {
+                self.tape.retain(first.buffer);
+                // A concatenation of one tensor is sliced whole.
+                let order = if same_size { first.order } else { Order::Strided };
+                Gradient { buffer: first.buffer, order, is_view: true }
+            }
+            InputGradient::Expanded if !self.changes_width(node, id) => {
+                self.tape.retain(first.buffer);
+                Gradient { buffer: first.buffer, order: Order::Permuted, is_view: true }
+            }
+            _ => {
+                let bytes = if self.is_cast(node, id, width) { elements * width } else { self.bytes(id) };
+                let buffer = self.tape.allocate(bytes, Role::ActivationGradient);
+                self.work(node, Direction::DataGradient);
+                self.made(node, rule, first, id, buffer)
+            }
+        };
+        (gradient, is_whole && position != MASK)
     }
 
     /// Whether input and output of a node differ in the width of their elements.

@@ -71,8 +71,10 @@ impl Lowering<'_> {
                 if let Some(cast) = seed.cast.take() {
                     self.tape.release(cast);
                 }
-                self.hold_loss(width);
+                // Both are made before the loop names the loss anew.
+                let loss = self.tape.allocate(width, Role::Loss);
                 seed.saved.push(self.tape.allocate(width, Role::Loss));
+                self.hold_loss(loss);
             }
             Loss::MeanSquaredError => {
                 let kept = seed.cast.take().or(output);
@@ -87,15 +89,15 @@ impl Lowering<'_> {
                     seed.saved.push(target);
                 }
                 self.tape.touch(elements * width);
-                self.hold_loss(width);
+                let loss = self.tape.allocate(width, Role::Loss);
+                self.hold_loss(loss);
             }
             Loss::Own => {}
         }
     }
 
-    /// The loss, a number as wide as what it was taken from.
-    fn hold_loss(&mut self, width: u64) {
-        let loss = self.tape.allocate(width, Role::Loss);
+    /// The loop holds the loss, a number as wide as what it was taken from.
+    fn hold_loss(&mut self, loss: BufferId) {
         self.tape.rebind(loss);
         self.tape.release(loss);
     }
