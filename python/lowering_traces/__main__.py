@@ -17,6 +17,7 @@ from lowering_traces.tracer import Trace, trace_step
 from plimsoll_gpu.capture import capture
 from plimsoll_gpu.cuda_kernels import kernels_of_cuda
 from plimsoll_gpu.graph import Json
+from plimsoll_gpu.steps import record_step
 
 GOLDEN = Path(__file__).resolve().parents[2] / "crates/plimsoll-simulate/tests/golden"
 
@@ -40,6 +41,13 @@ def _rows(graph: Json, batch: int) -> int:
     return math.prod(extents)
 
 
+RECORDED = frozenset(
+    "adapter attention_biased attention_eager bert_tiny conv_transposed gate mobilenet_v3_small reduce_std "
+    "stochastic_depth tied".split()
+)
+"""Cases whose graph carries the record of its step too."""
+
+
 def record(name: str, case: Case) -> tuple[Json, Trace]:
     """The golden file of a case, and its trace."""
     mixed = case.precision.startswith("amp")
@@ -48,6 +56,9 @@ def record(name: str, case: Case) -> tuple[Json, Trace]:
     model.train()
     with kernels_of_cuda():
         graph = capture(model, case.inputs(2), name)
+    if name in RECORDED:
+        argument = graph["inputs"][0]["name"]
+        graph["steps"] = [record_step(model.to("meta"), {argument: case.inputs(2)}, graph)]
     if case.precision == "bf16":
         model.to(torch.bfloat16)
     if case.checkpointed:

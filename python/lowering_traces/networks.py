@@ -151,7 +151,8 @@ class Biased(nn.Module):
             bias = places > 0
         else:
             bias = self.table[places.view(-1)].view(tokens, tokens, self.heads).permute(2, 0, 1).unsqueeze(0)
-        mixed = F.scaled_dot_product_attention(*packed.unbind(0), attn_mask=bias)
+        query, key, value = packed.unbind(0)
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
         return cast(torch.Tensor, self.out(mixed.transpose(1, 2).reshape(batch, tokens, width)))
 
 

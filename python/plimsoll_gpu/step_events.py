@@ -8,8 +8,11 @@ from typing import Any
 from plimsoll_gpu.batch import FIRST, SECOND
 from plimsoll_gpu.graph import CaptureError, Json
 
-ALLOCATE, FREE, NODE, ACCUMULATE, CONVOLVE, MULTIPLY, SUM, HOLD, ZERO_GRAD, LOSS, BACKWARD = range(11)
+ALLOCATE, FREE, NODE, ACCUMULATE, CONVOLVE, MULTIPLY, SUM, HOLD, ZERO_GRAD, LOSS, BACKWARD, SCATTER = range(12)
 """What happens. In a file each event is a list: its code and what belongs to it (``docs/graph-format.md``)."""
+
+SIZED = frozenset({ALLOCATE, SUM, SCATTER})
+"""Events of sizes, which depend on the batch."""
 
 FORWARD, DATA_GRADIENT, FILTER_GRADIENT = range(3)
 """Products of a convolution."""
@@ -69,9 +72,9 @@ def encode(steps: Steps, graph: Json, precision: str, loss: str) -> Json:
     following = _following_nodes(steps.first, nodes)
     for index, (one, other) in enumerate(zip(steps.first, steps.second, strict=True)):
         code = one[0]
-        if code != other[0] or (code not in (ALLOCATE, SUM) and one != other):
+        if code != other[0] or (code not in SIZED and one != other):
             raise CaptureError(f"event {index} of a step depends on the batch: {one} or {other}")
-        if code in (ALLOCATE, SUM):
+        if code in SIZED:
             events.append([code, *map(sizes.place, one[1:], other[1:])])
         elif code == NODE:
             node = following[index]

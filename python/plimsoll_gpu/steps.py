@@ -35,6 +35,7 @@ from plimsoll_gpu.step_events import (
     LOSS,
     MULTIPLY,
     NODE,
+    SCATTER,
     SUM,
     ZERO_GRAD,
     Event,
@@ -173,6 +174,7 @@ class _Events(Storages):
         self._live: set[int] = set()
         self._kept: set[int] = set()
         self.stand_ins[aten.sum.dim_IntList] = self._sum
+        self.stand_ins[aten.embedding_dense_backward.default] = self._scatter
 
     def add(self, *event: Any) -> None:
         """Adds an event."""
@@ -214,7 +216,7 @@ class _Events(Storages):
         running = torch._C._current_autograd_node() if self._is_backward else None
         if running is None or running.name().endswith("AccumulateGrad"):
             return
-        node = self._nodes.get(running._sequence_nr())  # type: ignore[attr-defined]
+        node = self._nodes.get(running._sequence_nr())
         if node != self._node:
             self.add(NODE, node)
             self._node = node
@@ -245,6 +247,17 @@ class _Events(Storages):
         reduced = {dim % max(input.dim(), 1) for dim in dims}
         if result.numel() and reduced and input.dim() - 1 not in reduced:
             self.add(SUM, input.numel() // result.numel(), result.numel())
+        return result
+
+    def _scatter(
+        self, empty: Any, gradient: torch.Tensor, indices: torch.Tensor, rows: int, padding: int, scale: bool
+    ) -> torch.Tensor:
+        """The gradient of a table, for which many indices are sorted and few are not."""
+        columns = gradient.shape[-1]
+        if not gradient.is_contiguous():
+            gradient = empty(gradient.shape, gradient)
+        self.add(SCATTER, indices.numel(), rows, columns)
+        result: torch.Tensor = empty((rows, columns), gradient)
         return result
 
     @contextmanager
@@ -287,5 +300,5 @@ class _Events(Storages):
 
 def _sequence_number() -> int:
     """The number that autograd gives the next operator."""
-    number: int = torch.autograd._get_sequence_nr()
+    number: int = torch._C._autograd._get_sequence_nr()
     return number

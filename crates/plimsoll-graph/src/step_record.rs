@@ -64,6 +64,9 @@ pub enum RecordedEvent {
     Multiply,
     /// Numbers are summed over rows: rows and columns, by place in [`StepRecord::sizes`].
     Sum(u32, u32),
+    /// The gradient of a table is summed by index into the buffer that comes next: indices, rows and columns, by place
+    /// in [`StepRecord::sizes`].
+    Scatter(u32, u32, u32),
     /// The training loop names a buffer, and lets go of what had the name in the step before.
     Hold(u32),
     /// Gradients of the step before are dropped.
@@ -191,6 +194,14 @@ impl<'a> State<'a> {
             RecordedEvent::Sum(rows, columns) => {
                 self.size(index, rows)?;
                 self.size(index, columns)?;
+            }
+            RecordedEvent::Scatter(indices, rows, columns) => {
+                for place in [indices, rows, columns] {
+                    self.size(index, place)?;
+                }
+                if !matches!(self.record.events.get(index + 1), Some(RecordedEvent::Allocate(_))) {
+                    return Err(self.wrong_event(index, "an allocation after it".into(), "none".into()));
+                }
             }
             RecordedEvent::Multiply => {}
             RecordedEvent::ZeroGrad => self.phase(index, 0)?,

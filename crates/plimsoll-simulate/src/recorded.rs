@@ -2,7 +2,7 @@
 
 use plimsoll_graph::{ConvolutionPass, NodeId, Precision, RecordedEvent, Size, StepRecord, Workload};
 
-use crate::lower::{convolution, sum_buffer_bytes};
+use crate::lower::{Sorting, convolution, sum_buffer_bytes};
 use crate::trace::{Buffer, BufferId, Direction, Event, NodeMemory, Role, StepTrace};
 
 /// The memory events of a record of the workload's graph. Linear in the record.
@@ -16,6 +16,7 @@ pub fn recorded_trace(workload: &Workload, record: &StepRecord) -> StepTrace {
         live: Vec::with_capacity(fates.len()),
         node: None,
         phase: Phase::Batch,
+        scattering: None,
     };
     for event in &record.events {
         reading.apply(*event, &fates);
@@ -79,6 +80,8 @@ struct Reading<'a> {
     live: Vec<bool>,
     node: Option<NodeId>,
     phase: Phase,
+    /// What sorts the indices of the table whose gradient comes next, and what of it is alive.
+    scattering: Option<(Sorting, Vec<BufferId>)>,
 }
 
 impl Reading<'_> {
@@ -93,6 +96,7 @@ impl Reading<'_> {
                 let id = self.allocate(self.size(size), self.role(fate));
                 self.buffers.push(id);
                 self.live.push(true);
+                self.end_scattering();
                 if self.phase == Phase::Forward
                     && fate == Fate::Lives
                     && let Some(node) = self.node
@@ -117,6 +121,9 @@ impl Reading<'_> {
             RecordedEvent::Node(node) => self.node = node,
             RecordedEvent::Convolve(pass) => self.convolve(pass),
             RecordedEvent::Multiply => self.trace.events.push(Event::Multiply),
+            RecordedEvent::Scatter(indices, rows, columns) => {
+                self.start_scattering(Sorting::of(self.size(indices), self.size(rows), self.size(columns)));
+            }
             RecordedEvent::Sum(rows, columns) => {
                 let bytes = sum_buffer_bytes(self.workload.gpu(), self.size(rows), self.size(columns));
                 if bytes > 0 {
@@ -134,6 +141,20 @@ impl Reading<'_> {
             }
             RecordedEvent::Backward => self.start_backward(),
         }
+    }
+
+    fn start_scattering(&mut self, sorting: Option<Sorting>) {
+        let Some(sorting) = sorting else { return };
+        let held = sorting.before.map(|bytes| self.allocate(bytes, Role::Temporary));
+        let counting = self.allocate(sorting.counting, Role::Temporary);
+        self.trace.events.push(Event::Free(counting));
+        self.scattering = Some((sorting, held.to_vec()));
+    }
+
+    fn end_scattering(&mut self) {
+        let Some((sorting, mut held)) = self.scattering.take() else { return };
+        held.extend(sorting.after.map(|bytes| self.allocate(bytes, Role::Temporary)));
+        self.trace.events.extend(held.into_iter().map(Event::Free));
     }
 
     fn size(&self, place: u32) -> u64 {

@@ -5,7 +5,7 @@ use plimsoll_graph::{
     Activation, DType, Family, GpuCatalogue, Graph, GraphBuilder, Loss, Op, Optimizer, Precision, Shape, TrainingSetup,
     WeightKind, Workload,
 };
-use plimsoll_simulate::{BufferId, Event, StepTrace, lower, lower_forward};
+use plimsoll_simulate::{BufferId, Event, StepTrace, lower, lower_forward, recorded_trace};
 use proptest::prelude::*;
 
 /// Where a buffer is.
@@ -108,11 +108,20 @@ proptest! {
 fn captured_graphs_balance_in_every_setup() {
     let gpu = GpuCatalogue::built_in().find("a100-40").expect("a GPU").clone();
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut records = 0;
     for file in std::fs::read_dir(folder).expect("golden files") {
         let path = file.expect("an entry").path();
         let golden: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(&path).expect("a file")).expect("JSON");
         let graph = plimsoll_graph::json::parse(&golden["graph"].to_string(), "golden").expect("a graph");
+        for record in graph.step_records() {
+            for batch in [1, 2, 100] {
+                let workload =
+                    Workload::new(graph.clone(), TrainingSetup::new(batch), gpu.clone()).expect("a workload");
+                assert_eq!(imbalance(&recorded_trace(&workload, record), &workload), None, "{}", path.display());
+                records += 1;
+            }
+        }
         for number in 0..40_u8 {
             let choices = (number, number / 5, number / 7, number % 2 == 0, 1 + u64::from(number));
             let workload = Workload::new(graph.clone(), setup(&graph, choices), gpu.clone()).expect("a workload");
@@ -121,6 +130,7 @@ fn captured_graphs_balance_in_every_setup() {
             }
         }
     }
+    assert!(records > 0, "some files have a record");
 }
 
 #[test]

@@ -9,8 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_graph::architectures::{LanguageModel, TransformerConfig, TransformerShape};
-use plimsoll_graph::{Activation, GpuCatalogue, TrainingSetup, Workload, json};
-use plimsoll_simulate::{Event, StepTrace, lower};
+use plimsoll_graph::{Activation, GpuCatalogue, Loss, Precision, TrainingSetup, Workload, json};
+use plimsoll_simulate::{Event, StepTrace, lower, record_in_place_of_rules, recorded_trace};
 use serde_json::Value;
 
 /// What a graph cannot tell, or tells in fewer parts.
@@ -93,7 +93,7 @@ impl Step {
         Self::of(&changes("forward"), &changes("backward"))
     }
 
-    fn lowered(trace: &StepTrace) -> Self {
+    fn of_trace(trace: &StepTrace) -> Self {
         let mut phases = [Vec::new(), Vec::new()];
         let mut phase = 0;
         for event in &trace.events {
@@ -149,7 +149,7 @@ fn lowered_steps_are_those_of_pytorch() {
     let mut report = String::new();
     for file in golden_files() {
         let (name, workload, expected) = read(&file);
-        let found = Step::lowered(&lower(&workload));
+        let found = Step::of_trace(&lower(&workload));
         let saved = thousandths(expected.saved, found.saved);
         let peak = thousandths(expected.peak, found.peak);
         let first = difference("forward", &expected.forward, &found.forward)
@@ -174,6 +174,47 @@ fn lowered_steps_are_those_of_pytorch() {
 }
 
 #[test]
+fn recorded_steps_are_those_of_pytorch() {
+    let mut compared = 0;
+    for file in golden_files() {
+        let (name, workload, expected) = read(&file);
+        for record in workload.graph().step_records() {
+            let found = Step::of_trace(&recorded_trace(&workload, record));
+            let first = difference("forward", &expected.forward, &found.forward)
+                .or_else(|| difference("backward", &expected.backward, &found.backward));
+            assert!(first.is_none(), "{name}: PyTorch left, recorded right\n{}", first.unwrap_or_default());
+            compared += 1;
+        }
+    }
+    assert!(compared >= 10, "only {compared} files have a record");
+}
+
+#[test]
+fn a_record_stands_in_where_rules_do_not_know_an_operator() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let text = fs::read_to_string(folder.join("gate.json")).expect("a file");
+    let workload = |text: &str, change: fn(&mut TrainingSetup)| {
+        let golden: Value = serde_json::from_str(text).expect("JSON");
+        let graph = json::parse(&golden["graph"].to_string(), "gate").expect("a graph");
+        let mut setup = TrainingSetup::new(8);
+        change(&mut setup);
+        Workload::new(graph, setup, GpuCatalogue::built_in().find("a100-40").expect("a GPU").clone()).expect("valid")
+    };
+    let unknown = text.replace("\"op\":\"reduce\"", "\"op\":\"frobnicate\"");
+    assert_ne!(unknown, text);
+    assert!(record_in_place_of_rules(&workload(&text, |_| {})).is_none(), "rules know every operator");
+    assert!(record_in_place_of_rules(&workload(&unknown, |_| {})).is_some());
+    assert!(record_in_place_of_rules(&workload(&unknown, |setup| setup.precision = Precision::Tf32)).is_some());
+    for change in [
+        (|setup: &mut TrainingSetup| setup.precision = Precision::AmpBf16) as fn(&mut TrainingSetup),
+        |setup| setup.activation_checkpointing = true,
+        |setup| setup.loss = Loss::MeanSquaredError,
+    ] {
+        assert!(record_in_place_of_rules(&workload(&unknown, change)).is_none());
+    }
+}
+
+#[test]
 fn a_built_in_encoder_is_that_of_pytorch() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let (_, captured, expected) = read(&folder.join("encoder_layer.json"));
@@ -192,7 +233,7 @@ fn a_built_in_encoder_is_that_of_pytorch() {
     };
     let graph = config.build().expect("a graph");
     let workload = Workload::new(graph, captured.setup().clone(), captured.gpu().clone()).expect("a workload");
-    let found = Step::lowered(&lower(&workload));
+    let found = Step::of_trace(&lower(&workload));
     let first = difference("forward", &expected.forward, &found.forward)
         .or_else(|| difference("backward", &expected.backward, &found.backward));
     assert!(first.is_none(), "PyTorch left, lowered right\n{}", first.unwrap_or_default());

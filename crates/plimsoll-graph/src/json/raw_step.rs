@@ -34,6 +34,7 @@ enum RawEvent {
     Pair([u32; 2]),
     One([u32; 1]),
     Triple([u32; 3]),
+    Quadruple([u32; 4]),
 }
 
 impl RawStep {
@@ -73,6 +74,7 @@ impl RawEvent {
             Self::One(numbers) => numbers,
             Self::Pair(numbers) => numbers,
             Self::Triple(numbers) => numbers,
+            Self::Quadruple(numbers) => numbers,
         };
         Ok(match *numbers {
             [0, size] => RecordedEvent::Allocate(size),
@@ -92,6 +94,7 @@ impl RawEvent {
             [8] => RecordedEvent::ZeroGrad,
             [9] => RecordedEvent::Loss,
             [10] => RecordedEvent::Backward,
+            [11, indices, rows, columns] => RecordedEvent::Scatter(indices, rows, columns),
             _ => return Err(("an event as in docs/graph-format.md".into(), format!("{numbers:?}"))),
         })
     }
@@ -112,6 +115,7 @@ impl RawEvent {
             RecordedEvent::ZeroGrad => Self::One([8]),
             RecordedEvent::Loss => Self::One([9]),
             RecordedEvent::Backward => Self::One([10]),
+            RecordedEvent::Scatter(indices, rows, columns) => Self::Quadruple([11, indices, rows, columns]),
         }
     }
 }

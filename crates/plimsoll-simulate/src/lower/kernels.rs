@@ -10,39 +10,58 @@ pub(super) const MASK: usize = 3;
 /// Bytes of an index.
 const INDEX: u64 = 8;
 
+/// What the sum of a table's gradient by index takes where indices are sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sorting {
+    /// Sorted indices and their order.
+    pub(crate) before: [u64; 2],
+    /// What they are counted in, which goes before the gradient is made.
+    pub(crate) counting: u64,
+    /// Starts and number of segments, their parts and where these start, their number; partial sums in fp32.
+    pub(crate) after: [u64; 7],
+}
+
+impl Sorting {
+    /// Of so many indices into a table; none where a simple kernel adds rows without sorting.
+    pub(crate) fn of(indices: u64, rows: u64, columns: u64) -> Option<Self> {
+        /// Indices that one segment of the sorted reduction sums.
+        const SEGMENT: u64 = 10;
+        const UNSORTED: u64 = 3_072;
+        if indices <= UNSORTED {
+            return None;
+        }
+        let bytes = |count: u64| count.saturating_mul(INDEX);
+        let segments = indices.min(rows);
+        let partial = indices / SEGMENT + segments;
+        Some(Self {
+            before: [bytes(indices); 2],
+            counting: bytes(indices),
+            after: [
+                bytes(indices),
+                INDEX,
+                bytes(segments),
+                bytes(segments),
+                INDEX,
+                bytes(partial),
+                partial.saturating_mul(columns).saturating_mul(4),
+            ],
+        })
+    }
+}
+
 pub(super) fn embedding(site: Site<'_>, sparse: bool) -> Rule {
-    /// Indices that one segment of the sorted reduction sums.
-    const SEGMENT: u64 = 10;
-    /// Up to so many indices a simple kernel adds rows without sorting.
-    const UNSORTED: u64 = 3_072;
     let indices = site.input;
     let kept = Rule { needs_rows: true, weights_first: true, ..Rule::INPUT };
-    if sparse || indices <= UNSORTED {
-        return kept;
-    }
     let table = site.node.weights.first().map(|&id| &site.workload.graph().weight(id).shape);
     let rows = table.and_then(|shape| shape.dims().first()).map_or(0, |dim| dim.factor());
-    let columns = site.output / indices;
-    let segments = indices.min(rows);
-    let partial = indices / SEGMENT + segments;
-    Rule {
-        // Sorted indices and their order, from counted ones.
-        before: Scratches::of([
-            Scratch::Held(indices * INDEX),
-            Scratch::Held(indices * INDEX),
-            Scratch::Passing(indices * INDEX),
-        ]),
-        // Starts and number of segments, their parts and where these start, their number; partial sums in fp32.
-        after: Scratches::of([
-            Scratch::Held(indices * INDEX),
-            Scratch::Held(INDEX),
-            Scratch::Held(segments * INDEX),
-            Scratch::Held(segments * INDEX),
-            Scratch::Held(INDEX),
-            Scratch::Held(partial * INDEX),
-            Scratch::Held(partial.saturating_mul(columns).saturating_mul(4)),
-        ]),
-        ..kept
+    let columns = site.output / indices.max(1);
+    match Sorting::of(indices, rows, columns) {
+        Some(Sorting { before: [sorted, order], counting, after }) if !sparse => Rule {
+            before: Scratches::of([Scratch::Held(sorted), Scratch::Held(order), Scratch::Passing(counting)]),
+            after: Scratches::of(after.map(Scratch::Held)),
+            ..kept
+        },
+        _ => kept,
     }
 }
 

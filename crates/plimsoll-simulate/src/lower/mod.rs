@@ -21,6 +21,7 @@ use plimsoll_graph::{DType, Graph, Node, NodeId, Op, Precision, TensorId, Weight
 
 use self::checkpoint::Segments;
 pub(crate) use self::convolution::convolution;
+pub(crate) use self::kernels::Sorting;
 use self::layout::Gradient;
 use self::rules::{Rule, Site, autocast_width, is_differentiable, rule};
 pub(crate) use self::sums::buffer_bytes as sum_buffer_bytes;
