@@ -23,6 +23,7 @@ mod workload;
 pub mod architectures;
 pub mod generator;
 pub mod gpumemnet;
+pub mod huggingface;
 pub mod json;
 pub mod summary;
 

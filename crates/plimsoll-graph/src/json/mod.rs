@@ -43,7 +43,7 @@ pub fn parse(text: &str, what: &str) -> Result<Graph> {
 }
 
 /// The text without a byte order mark, which some editors put before UTF-8 and JSON does not allow.
-fn without_mark(text: &str) -> &str {
+pub(crate) fn without_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
