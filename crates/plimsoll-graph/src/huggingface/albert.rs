@@ -1,12 +1,12 @@
 //! ALBERT: few layers that run many times, and embeddings narrower than the layers.
 
+use super::Built;
 use super::attention::{Attention, Extras};
 use super::config::Config;
 use super::function::Function;
 use super::module::Module;
 use super::network::{Network, Value};
 use super::options::Head;
-use super::Built;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Activation, Op};
@@ -124,7 +124,7 @@ impl Albert {
             Head::SequenceClassification | Head::TokenClassification => {
                 root.new_linear("classifier", self.width, self.labels, true);
             }
-            Head::QuestionAnswering => root.new_linear("qa_outputs", self.width, self.labels, true),
+            Head::QuestionAnswering => root.new_linear("qa_outputs", self.width, 2, true),
             _ => {}
         }
     }

@@ -11,6 +11,7 @@ use crate::shape::{Dim, Shape};
 
 /// What one attention is asked for.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 pub(super) struct Attention {
     pub(super) heads: u64,
     /// Heads of keys and values, a divisor of `heads`.
@@ -45,16 +46,7 @@ pub(super) struct Heads {
 impl Attention {
     /// As many heads of keys as of queries, nothing hidden or squashed.
     pub(super) const fn plain(heads: u64, width: u64, dropout: f64, is_eager: bool) -> Self {
-        Self {
-            heads,
-            kv_heads: heads,
-            width,
-            dropout,
-            is_eager,
-            is_half: false,
-            is_causal: false,
-            is_capped: false,
-        }
+        Self { heads, kv_heads: heads, width, dropout, is_eager, is_half: false, is_causal: false, is_capped: false }
     }
 
     /// Kernels read rows of sixteen bytes, which are four numbers in fp32.

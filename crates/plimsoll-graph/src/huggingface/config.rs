@@ -1,5 +1,7 @@
 //! Fields of a configuration: typed, with the library's defaults, and each in its range.
 
+use std::fmt::Display;
+
 use serde_json::{Map, Value};
 
 use super::function::Function;
@@ -36,7 +38,7 @@ impl Config<'_> {
         GraphError::Malformed { what: self.what.into(), at: format!("`{name}`"), expected: expected.into(), found }
     }
 
-    pub(super) fn out_of_range(name: &str, expected: impl Into<String>, found: impl ToString) -> GraphError {
+    pub(super) fn out_of_range(name: &str, expected: impl Into<String>, found: impl Display) -> GraphError {
         GraphError::OutOfRange { what: format!("`{name}`"), expected: expected.into(), found: found.to_string() }
     }
 

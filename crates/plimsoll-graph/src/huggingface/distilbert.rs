@@ -1,12 +1,12 @@
-//! DistilBERT.
+//! `DistilBERT`.
 
+use super::Built;
 use super::attention::{Attention, Extras};
 use super::config::Config;
 use super::function::Function;
 use super::module::Module;
 use super::network::{Network, Value};
 use super::options::Head;
-use super::Built;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::Activation;

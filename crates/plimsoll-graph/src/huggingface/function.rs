@@ -18,8 +18,7 @@ pub(super) enum Function {
 }
 
 impl Function {
-    pub(super) const KNOWN: &'static str =
-        "gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, quick_gelu, relu, relu6, leaky_relu, silu, swish, mish, tanh, \
+    pub(super) const KNOWN: &'static str = "gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, quick_gelu, relu, relu6, leaky_relu, silu, swish, mish, tanh, \
          sigmoid or hardswish";
 
     pub(super) fn from_name(name: &str) -> Option<Self> {

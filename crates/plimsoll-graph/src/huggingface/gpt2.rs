@@ -1,12 +1,12 @@
 //! GPT-2.
 
+use super::Built;
 use super::attention::{Attention, Extras};
 use super::config::Config;
 use super::function::Function;
 use super::module::Module;
 use super::network::{Network, Value};
 use super::options::Head;
-use super::Built;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::{Dim, Shape};
@@ -123,7 +123,8 @@ impl Gpt2 {
         let mut own = layer.child("attn");
         let packed = own.transposed_linear("c_attn", normed);
         let parts = own.split(packed, 3, &[Dim::Batch(1), Dim::Fixed(self.tokens), Dim::Fixed(self.width)]);
-        let [key, value, query] = [1, 2, 0].map(|part| own.heads(parts[part], self.attention.heads, self.attention.width));
+        let [key, value, query] =
+            [1, 2, 0].map(|part| own.heads(parts[part], self.attention.heads, self.attention.width));
         let attended = own.attend(self.attention, [query, key, value], extras);
         let projected = own.transposed_linear("c_proj", attended);
         let dropped = own.dropout("resid_dropout", projected, self.dropout);

@@ -1,5 +1,6 @@
 //! GPT-NeoX, and with it Pythia.
 
+use super::Built;
 use super::attention::{Attention, Extras, Heads};
 use super::config::Config;
 use super::function::Function;
@@ -7,7 +8,6 @@ use super::module::Module;
 use super::network::{Network, Value};
 use super::options::Head;
 use super::rotary::Angles;
-use super::Built;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::{Dim, Shape};

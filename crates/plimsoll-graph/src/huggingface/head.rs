@@ -2,17 +2,9 @@
 
 use super::module::Module;
 use super::network::Value;
-use super::options::Head;
 use crate::dtype::DType;
-use crate::op::Op;
+use crate::op::{Binary, Op};
 use crate::shape::{Dim, Shape};
-
-impl Head {
-    /// Whether it scores the vocabulary for every token.
-    pub(super) const fn is_language_model(self) -> bool {
-        matches!(self, Self::MaskedLm | Self::CausalLm | Self::ConditionalGeneration)
-    }
-}
 
 impl Module<'_> {
     /// Scores of an answer's start and end.
@@ -36,7 +28,7 @@ impl Module<'_> {
         let is_token = self.cast(is_token, DType::Int32);
         let places = self.constant("arange", &[count], DType::Int32);
         let shape = Shape::new([Dim::Batch(1), count]);
-        let multiply = Op::Binary { function: crate::op::Binary::Multiply, inplace: false };
+        let multiply = Op::Binary { function: Binary::Multiply, inplace: false };
         let places = self.node("mul", multiply, &[places, is_token], vec![], shape, DType::Int32);
         let last = self.node("argmax", Op::Reduce, &[places], vec![], Shape::new([Dim::Batch(1)]), DType::Int64);
         let samples = self.constant("arange", &[Dim::Batch(1)], DType::Int64);

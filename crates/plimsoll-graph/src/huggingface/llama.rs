@@ -1,5 +1,6 @@
 //! Llama and its relatives: Mistral, Qwen2, Qwen3, Gemma and Gemma 2.
 
+use super::Built;
 use super::attention::{Attention, Extras};
 use super::config::Config;
 use super::function::Function;
@@ -7,7 +8,6 @@ use super::module::Module;
 use super::network::{Network, Value};
 use super::options::Head;
 use super::rotary::Angles;
-use super::Built;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Binary, Op};
@@ -122,9 +122,7 @@ impl Kind {
             Self::Mistral => Defaults { inner: 14_336, kv_heads: Some(8), positions: 131_072, ..llama },
             Self::Qwen2 => Defaults { kv_heads: Some(32), ..qwen },
             Self::Qwen3 => Defaults { kv_heads: Some(32), head_width: Some(128), ..qwen },
-            Self::Gemma => {
-                Defaults { width: 3072, inner: 24_576, layers: 28, heads: 16, kv_heads: Some(16), ..gemma }
-            }
+            Self::Gemma => Defaults { width: 3072, inner: 24_576, layers: 28, heads: 16, kv_heads: Some(16), ..gemma },
             Self::Gemma2 => Defaults { width: 2304, inner: 9216, layers: 26, heads: 8, kv_heads: Some(4), ..gemma },
         }
     }

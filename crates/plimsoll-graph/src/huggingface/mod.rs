@@ -54,8 +54,8 @@ struct Built {
 
 /// A family of networks.
 struct Model {
-    /// The name in `model_type`.
-    model_type: &'static str,
+    /// The value of `model_type`.
+    name: &'static str,
     /// What the names of its classes start with.
     class: &'static str,
     /// Heads, the usual one first.
@@ -92,22 +92,17 @@ const DISTILBERT: &[Head] =
     &[Head::MaskedLm, Head::SequenceClassification, Head::TokenClassification, Head::QuestionAnswering, Head::Base];
 const DECODER: &[Head] = &[Head::CausalLm, Head::SequenceClassification, Head::TokenClassification, Head::Base];
 const OPT: &[Head] = &[Head::CausalLm, Head::SequenceClassification, Head::QuestionAnswering, Head::Base];
-const NEOX: &[Head] = &[
-    Head::CausalLm,
-    Head::SequenceClassification,
-    Head::TokenClassification,
-    Head::QuestionAnswering,
-    Head::Base,
-];
+const NEOX: &[Head] =
+    &[Head::CausalLm, Head::SequenceClassification, Head::TokenClassification, Head::QuestionAnswering, Head::Base];
 const T5: &[Head] = &[Head::ConditionalGeneration, Head::Encoder, Head::Base];
 
 const fn model(
-    model_type: &'static str,
+    name: &'static str,
     class: &'static str,
     heads: &'static [Head],
     build: fn(&Config<'_>, Head) -> Result<Built>,
 ) -> Model {
-    Model { model_type, class, heads, build }
+    Model { name, class, heads, build }
 }
 
 const MODELS: [Model; 21] = [
@@ -158,7 +153,7 @@ pub fn parse(text: &str, what: &str, options: &Options) -> Result<Graph> {
         })?;
     let class = class(&fields);
     let model = model_of(&fields, class, what)?;
-    let config = Config { what, model_type: model.model_type, fields: &fields, options };
+    let config = Config { what, model_type: model.name, fields: &fields, options };
     build(model, &config, class).map_err(|error| error.in_document(what))
 }
 
@@ -166,7 +161,7 @@ fn build(model: &Model, config: &Config<'_>, class: Option<&str>) -> Result<Grap
     config.refuse("quantization_config")?;
     let head = head(model, config, class)?;
     let Built { network, outputs } = (model.build)(config, head)?;
-    network.finish(format!("{}-{}", model.model_type, head.name()), &outputs)
+    network.finish(format!("{}-{}", model.name, head.name()), &outputs)
 }
 
 /// Whether a text looks like such a configuration (and not like another JSON document).
@@ -185,7 +180,7 @@ fn class(fields: &Map<String, Json>) -> Option<&str> {
 fn model_of(fields: &Map<String, Json>, class: Option<&str>, what: &str) -> Result<&'static Model> {
     let model_type = fields.get("model_type").and_then(Json::as_str);
     let found = match (model_type, class) {
-        (Some(name), _) => MODELS.iter().find(|model| model.model_type == name),
+        (Some(name), _) => MODELS.iter().find(|model| model.name == name),
         (None, Some(class)) => {
             let matching = MODELS.iter().filter(|model| class.starts_with(model.class));
             matching.max_by_key(|model| model.class.len())
@@ -194,7 +189,8 @@ fn model_of(fields: &Map<String, Json>, class: Option<&str>, what: &str) -> Resu
     };
     found.ok_or_else(|| {
         let nested = ["text_config", "vision_config", "audio_config", "encoder", "decoder"];
-        let parts: Vec<&str> = nested.into_iter().filter(|part| fields.get(*part).is_some_and(Json::is_object)).collect();
+        let parts: Vec<&str> =
+            nested.into_iter().filter(|part| fields.get(*part).is_some_and(Json::is_object)).collect();
         let name = model_type.or(class).unwrap_or("none");
         let name: String = name.chars().take(60).collect();
         let parts = if parts.is_empty() { String::new() } else { format!(", made of {}", parts.join(" and ")) };
@@ -203,7 +199,7 @@ fn model_of(fields: &Map<String, Json>, class: Option<&str>, what: &str) -> Resu
             at: "`model_type`".into(),
             expected: format!(
                 "one of {}; any other network can be captured with `python -m plimsoll_gpu.capture hf:PATH`",
-                MODELS.each_ref().map(|model| model.model_type).join(", ")
+                MODELS.each_ref().map(|model| model.name).join(", ")
             ),
             found: format!("`{name}`{parts}"),
         }
@@ -220,7 +216,7 @@ fn head(model: &Model, config: &Config<'_>, class: Option<&str>) -> Result<Head>
         (None, None) => (Some(model.heads[0]), ""),
     };
     head.filter(|head| model.heads.contains(head)).ok_or_else(|| GraphError::OutOfRange {
-        what: format!("head of {}", model.model_type),
+        what: format!("head of {}", model.name),
         expected: format!("one of {}", model.heads.iter().map(|head| head.name()).collect::<Vec<_>>().join(", ")),
         found: found.into(),
     })

@@ -99,7 +99,7 @@ impl<'n> Module<'n> {
         dtype: DType,
     ) -> Value {
         let name = self.named(name);
-        self.network.push(name, op, inputs, weights, vec![shape], dtype)[0]
+        self.network.push(&name, op, inputs, weights, vec![shape], dtype)[0]
     }
 
     /// An operator whose output has its first input's shape and type.
@@ -240,7 +240,7 @@ impl<'n> Module<'n> {
     pub(super) fn split(&mut self, input: Value, parts: usize, dims: &[Dim]) -> Vec<Value> {
         let (name, dtype) = (self.named("split"), self.network.dtype(input));
         let shapes = vec![Shape::new(dims.iter().copied()); parts];
-        self.network.push(name, Op::View, &[input], vec![], shapes, dtype)
+        self.network.push(&name, Op::View, &[input], vec![], shapes, dtype)
     }
 
     /// The first token of every sample.

@@ -103,7 +103,7 @@ impl Network {
     /// Appends an operator with outputs of these shapes. A name that is taken gets a number.
     pub(super) fn push(
         &mut self,
-        name: String,
+        name: &str,
         op: Op,
         inputs: &[Value],
         weights: Vec<Slot>,
@@ -123,9 +123,9 @@ impl Network {
         outputs
     }
 
-    fn unique(&mut self, wanted: String) -> String {
-        let mut name = wanted.clone();
-        while let Some(count) = self.taken.get_mut(&wanted) {
+    fn unique(&mut self, wanted: &str) -> String {
+        let mut name = wanted.to_owned();
+        while let Some(count) = self.taken.get_mut(wanted) {
             *count += 1;
             name = format!("{wanted}_{count}");
             if !self.taken.contains_key(&name) {

@@ -1,17 +1,18 @@
 //! OPT.
 
+use super::Built;
 use super::attention::{Attention, Extras};
 use super::config::Config;
 use super::function::Function;
 use super::module::Module;
 use super::network::{Network, Value};
 use super::options::Head;
-use super::Built;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Binary, Op};
 use crate::shape::{Dim, Shape};
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the configuration")]
 struct Opt {
     head: Head,
     tokens: u64,

@@ -1,4 +1,4 @@
-//! T5 and mT5, with ReLU or with a gate.
+//! T5 and mT5, with or without a gate.
 
 use super::attention::{Attention, Extras};
 use super::config::Config;
@@ -69,7 +69,11 @@ impl T5 {
         // A gated `gelu` is the approximation.
         let function = if name == "gated-gelu" { "gelu_new" } else { function };
         let function = Function::from_name(function).ok_or_else(|| {
-            Config::out_of_range("feed_forward_proj", format!("{}, or `gated-` and one of these", Function::KNOWN), name)
+            Config::out_of_range(
+                "feed_forward_proj",
+                format!("{}, or `gated-` and one of these", Function::KNOWN),
+                name,
+            )
         })?;
         let says_tied = config.flag("tie_word_embeddings", true)?;
         // Newer files of networks whose output layer is their own say so here only.
@@ -177,13 +181,7 @@ impl T5 {
         stack.dropout("dropout", normed, self.dropout)
     }
 
-    fn self_attention(
-        &self,
-        layer: &mut Module<'_>,
-        hidden: Value,
-        shared: &mut Shared,
-        is_decoder: bool,
-    ) -> Value {
+    fn self_attention(&self, layer: &mut Module<'_>, hidden: Value, shared: &mut Shared, is_decoder: bool) -> Value {
         let normed = layer.rms_norm("layer_norm", hidden);
         let mut own = layer.child("SelfAttention");
         let qkv = ["q", "k", "v"].map(|name| {
@@ -191,10 +189,8 @@ impl T5 {
             own.heads(projection, self.attention.heads, self.attention.width)
         });
         let count = own.shape(normed).dims()[1].factor();
-        let bias = match shared.bias {
-            Some(bias) => bias,
-            None => *shared.bias.insert(relative::bias(&mut own, count, self.attention.heads, is_decoder)),
-        };
+        let make = || relative::bias(&mut own, count, self.attention.heads, is_decoder);
+        let bias = *shared.bias.get_or_insert_with(make);
         // The fused kernel gets bias and mask as one tensor.
         let extras = if self.attention.is_eager {
             Extras { bias: Some(bias), mask: shared.mask }
@@ -217,13 +213,8 @@ impl T5 {
         });
         // There is no bias between two texts, which is written as zeros.
         let counts = [normed, memory].map(|value| own.shape(value).dims()[1]);
-        let bias = match shared.bias {
-            Some(bias) => bias,
-            None => {
-                let dims = [Dim::Fixed(1), Dim::Fixed(heads), counts[0], counts[1]];
-                *shared.bias.insert(own.constant("zeros", &dims, DType::Float32))
-            }
-        };
+        let dims = [Dim::Fixed(1), Dim::Fixed(heads), counts[0], counts[1]];
+        let bias = *shared.bias.get_or_insert_with(|| own.constant("zeros", &dims, DType::Float32));
         let attended = own.attend(self.attention, qkv, Extras { bias: Some(bias), mask: None });
         let projected = own.linear("o", attended);
         self.residual(layer, hidden, projected)

@@ -1,11 +1,11 @@
-//! XLNet: attention relative to positions, in separate products, with the tokens before the batch.
+//! `XLNet`: attention relative to positions, in separate products, with the tokens before the batch.
 
+use super::Built;
 use super::config::Config;
 use super::function::Function;
 use super::module::Module;
 use super::network::{Network, Value};
 use super::options::Head;
-use super::Built;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Activation, Binary, Op};

@@ -1,12 +1,14 @@
-//! BERT and its descendants: RoBERTa (XLM-R and CamemBERT are RoBERTa) and ELECTRA.
+//! BERT and its descendants: `RoBERTa` (XLM-R and `CamemBERT` are `RoBERTa`) and ELECTRA.
 
+mod heads;
+
+use super::Built;
 use super::attention::{Attention, Extras};
 use super::config::Config;
 use super::function::Function;
 use super::module::Module;
 use super::network::{Network, Value};
 use super::options::Head;
-use super::Built;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Activation, Op};
@@ -17,7 +19,7 @@ use crate::shape::{Dim, Shape};
 pub(super) enum Kind {
     Bert,
     Roberta,
-    /// RoBERTa in the modules of XLM-R and CamemBERT, which have their head before the encoder.
+    /// `RoBERTa` in the modules of XLM-R and `CamemBERT`, which have their head before the encoder.
     HeadFirstRoberta,
     Electra,
 }
@@ -60,7 +62,7 @@ pub(super) fn electra(config: &Config<'_>, head: Head) -> Result<Built> {
 fn build(config: &Config<'_>, head: Head, kind: Kind) -> Result<Built> {
     let bert = Bert::read(config, head, kind)?;
     let mut network = Network::default();
-    if kind == Kind::HeadFirstRoberta && head.is_language_model() {
+    if kind == Kind::HeadFirstRoberta {
         bert.new_head(&mut network.root());
         bert.new_body(&mut network.root());
     } else {
@@ -126,6 +128,10 @@ impl Bert {
         }
     }
 
+    const fn is_language_model(&self) -> bool {
+        matches!(self.head, Head::MaskedLm | Head::CausalLm)
+    }
+
     const fn has_pooler(&self) -> bool {
         match self.kind {
             Kind::Bert => matches!(self.head, Head::Base | Head::PreTraining | Head::SequenceClassification),
@@ -137,8 +143,8 @@ impl Bert {
     fn new_body(&self, root: &mut Module<'_>) {
         let mut body = root.child(self.prefix());
         let mut embeddings = body.child("embeddings");
-        let is_head_first = self.kind == Kind::HeadFirstRoberta && self.head.is_language_model() && self.is_tied;
-        if is_head_first {
+        let is_declared = self.kind == Kind::HeadFirstRoberta && self.is_language_model() && self.is_tied;
+        if is_declared {
             embeddings.tie("word_embeddings.weight", "lm_head.decoder.weight");
         } else {
             embeddings.new_embedding("word_embeddings", self.vocabulary, self.embedding);
@@ -199,7 +205,7 @@ impl Bert {
 
     fn embed(&self, embeddings: &mut Module<'_>, tokens: Value) -> Value {
         let (types, places) =
-            if self.kind.is_roberta() { self.counted_positions(embeddings, tokens) } else { self.types(embeddings) };
+            if self.kind.is_roberta() { Self::counted_positions(embeddings, tokens) } else { self.types(embeddings) };
         let words = embeddings.embedding("word_embeddings", tokens);
         let types = embeddings.embedding("token_type_embeddings", types);
         let sum = embeddings.add(words, types);
@@ -221,7 +227,7 @@ impl Bert {
     }
 
     /// Types of the tokens, and positions counted over what is no padding.
-    fn counted_positions(&self, embeddings: &mut Module<'_>, tokens: Value) -> (Value, Option<Value>) {
+    fn counted_positions(embeddings: &mut Module<'_>, tokens: Value) -> (Value, Option<Value>) {
         let is_token = embeddings.compare("ne", &[tokens]);
         let mask = embeddings.cast(is_token, DType::Int32);
         let shape = embeddings.shape(mask).clone();
@@ -262,141 +268,5 @@ impl Bert {
 impl Kind {
     const fn is_roberta(self) -> bool {
         matches!(self, Self::Roberta | Self::HeadFirstRoberta)
-    }
-}
-
-/// Heads.
-impl Bert {
-    fn new_head(&self, root: &mut Module<'_>) {
-        match self.head {
-            Head::MaskedLm | Head::CausalLm => self.new_language_head(root),
-            Head::PreTraining if self.kind == Kind::Electra => {
-                let mut head = root.child("discriminator_predictions");
-                head.new_linear("dense", self.width, self.width, true);
-                head.new_linear("dense_prediction", self.width, 1, true);
-            }
-            Head::PreTraining => {
-                self.new_language_head(root);
-                root.new_linear("cls.seq_relationship", self.width, 2, true);
-            }
-            Head::SequenceClassification if self.kind != Kind::Bert => {
-                let mut head = root.child("classifier");
-                head.new_linear("dense", self.width, self.width, true);
-                head.new_linear("out_proj", self.width, self.labels, true);
-            }
-            Head::SequenceClassification | Head::TokenClassification => {
-                root.new_linear("classifier", self.width, self.labels, true);
-            }
-            Head::QuestionAnswering => root.new_linear("qa_outputs", self.width, 2, true),
-            _ => {}
-        }
-    }
-
-    fn new_language_head(&self, root: &mut Module<'_>) {
-        if self.kind == Kind::Electra {
-            let mut head = root.child("generator_predictions");
-            head.new_layer_norm("LayerNorm", self.embedding);
-            head.new_linear("dense", self.width, self.embedding, true);
-            if self.is_tied {
-                root.tie("generator_lm_head.weight", "electra.embeddings.word_embeddings.weight");
-            } else {
-                root.new_parameter("generator_lm_head.weight", &[self.vocabulary, self.embedding]);
-            }
-            root.new_parameter("generator_lm_head.bias", &[self.vocabulary]);
-            return;
-        }
-        let (path, dense, norm, table) = match self.kind {
-            Kind::Bert => {
-                ("cls.predictions", "transform.dense", "transform.LayerNorm", "bert.embeddings.word_embeddings.weight")
-            }
-            _ => ("lm_head", "dense", "layer_norm", "roberta.embeddings.word_embeddings.weight"),
-        };
-        let mut head = root.child(path);
-        head.new_parameter("bias", &[self.vocabulary]);
-        head.new_linear(dense, self.width, self.width, true);
-        head.new_layer_norm(norm, self.width);
-        if !self.is_tied {
-            head.new_linear("decoder", self.width, self.vocabulary, true);
-            return;
-        }
-        if self.kind == Kind::HeadFirstRoberta {
-            head.new_parameter("decoder.weight", &[self.vocabulary, self.width]);
-        } else {
-            head.tie("decoder.weight", table);
-        }
-        let bias = head.named("bias");
-        head.tie("decoder.bias", &bias);
-    }
-
-    fn outputs(&self, root: &mut Module<'_>, hidden: Value, pooled: Option<Value>) -> Vec<Value> {
-        match self.head {
-            Head::MaskedLm | Head::CausalLm => vec![self.scores(root, hidden)],
-            Head::PreTraining if self.kind == Kind::Electra => {
-                let mut head = root.child("discriminator_predictions");
-                let dense = head.linear("dense", hidden);
-                let active = head.activation("activation", self.function, dense);
-                let scores = head.linear("dense_prediction", active);
-                vec![head.view("squeeze", scores, &[Dim::Batch(1), Dim::Fixed(self.tokens)])]
-            }
-            Head::SequenceClassification if self.kind != Kind::Bert => vec![self.classes(root, hidden)],
-            Head::TokenClassification => {
-                let dropped = root.dropout("dropout", hidden, self.classifier_dropout);
-                vec![root.linear("classifier", dropped)]
-            }
-            Head::QuestionAnswering => root.answer(hidden),
-            _ => match pooled {
-                Some(pooled) if self.head == Head::SequenceClassification => {
-                    let dropped = root.dropout("dropout", pooled, self.classifier_dropout);
-                    vec![root.linear("classifier", dropped)]
-                }
-                Some(pooled) if self.head == Head::PreTraining => {
-                    let scores = self.scores(root, hidden);
-                    vec![scores, root.linear("cls.seq_relationship", pooled)]
-                }
-                Some(pooled) => vec![hidden, pooled],
-                None => vec![hidden],
-            },
-        }
-    }
-
-    /// Scores of the vocabulary.
-    fn scores(&self, root: &mut Module<'_>, hidden: Value) -> Value {
-        match self.kind {
-            Kind::Bert => {
-                let mut transform = root.child("cls.predictions.transform");
-                let dense = transform.linear("dense", hidden);
-                let active = transform.activation("transform_act_fn", self.function, dense);
-                let normed = transform.layer_norm("LayerNorm", active);
-                root.linear("cls.predictions.decoder", normed)
-            }
-            Kind::Electra => {
-                let mut head = root.child("generator_predictions");
-                let dense = head.linear("dense", hidden);
-                let active = head.function("activation", Activation::Gelu, dense);
-                let normed = head.layer_norm("LayerNorm", active);
-                root.linear("generator_lm_head", normed)
-            }
-            Kind::Roberta | Kind::HeadFirstRoberta => {
-                let mut head = root.child("lm_head");
-                let dense = head.linear("dense", hidden);
-                let active = head.function("gelu", Activation::Gelu, dense);
-                let normed = head.layer_norm("layer_norm", active);
-                head.linear("decoder", normed)
-            }
-        }
-    }
-
-    /// Scores of the classes, from the first token.
-    fn classes(&self, root: &mut Module<'_>, hidden: Value) -> Value {
-        let mut head = root.child("classifier");
-        let first = head.first_token(hidden);
-        let dropped = head.dropout("dropout", first, self.classifier_dropout);
-        let dense = head.linear("dense", dropped);
-        let active = match self.kind {
-            Kind::Electra => head.function("activation", Activation::Gelu, dense),
-            _ => head.function("tanh", Activation::Tanh, dense),
-        };
-        let dropped = head.dropout("dropout", active, self.classifier_dropout);
-        head.linear("out_proj", dropped)
     }
 }
