@@ -3,7 +3,7 @@
 use super::module::Module;
 use super::network::Value;
 use crate::dtype::DType;
-use crate::op::{Binary, Op};
+use crate::op::{Binary, Op, Reduction};
 use crate::shape::{Dim, Shape};
 
 impl Module<'_> {
@@ -30,7 +30,14 @@ impl Module<'_> {
         let shape = Shape::new([Dim::Batch(1), count]);
         let multiply = Op::Binary { function: Binary::Multiply, inplace: false };
         let places = self.node("mul", multiply, &[places, is_token], vec![], shape, DType::Int32);
-        let last = self.node("argmax", Op::Reduce, &[places], vec![], Shape::new([Dim::Batch(1)]), DType::Int64);
+        let last = self.node(
+            "argmax",
+            Op::Reduce { function: Reduction::Index },
+            &[places],
+            vec![],
+            Shape::new([Dim::Batch(1)]),
+            DType::Int64,
+        );
         let samples = self.constant("arange", &[Dim::Batch(1)], DType::Int64);
         let shape = Shape::new([Dim::Batch(1), labels]);
         self.node("index", Op::Gather, &[scores, samples, last], vec![], shape, DType::Float32)

@@ -3,7 +3,7 @@
 use super::module::Module;
 use super::network::Value;
 use crate::dtype::DType;
-use crate::op::{Binary, Op};
+use crate::op::{Binary, Op, Reduction};
 use crate::shape::{Dim, Shape};
 
 impl Module<'_> {
@@ -35,7 +35,14 @@ impl Module<'_> {
         let mut dims = self.shape(x).dims().to_vec();
         dims.pop();
         dims.push(Dim::Fixed(1));
-        let mean = self.node("mean", Op::Reduce, &[squares], vec![], Shape::new(dims), DType::Float32);
+        let mean = self.node(
+            "mean",
+            Op::Reduce { function: Reduction::Mean },
+            &[squares],
+            vec![],
+            Shape::new(dims),
+            DType::Float32,
+        );
         let mean = self.shift(mean);
         let root = self.other("rsqrt", "rsqrt", mean);
         self.multiply(x, root)
