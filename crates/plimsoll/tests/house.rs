@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 /// Crates from top to bottom; each may import those above it.
-const ORDER: [&str; 8] = [
+const ORDER: [&str; 9] = [
     "plimsoll-graph",
+    "plimsoll-zoo",
     "plimsoll-simulate",
     "plimsoll-features",
     "plimsoll-dataset",
@@ -17,7 +18,8 @@ const ORDER: [&str; 8] = [
 ];
 
 /// Heavy dependencies and the crates that may have them.
-const HEAVY: [(&str, &[&str]); 5] = [
+const HEAVY: [(&str, &[&str]); 6] = [
+    ("zstd", &["plimsoll-zoo"]),
     ("polars", &["plimsoll-dataset", "plimsoll-evaluation"]),
     // Export reads weights out of Burn's modules, in one file.
     ("burn", &["plimsoll-model", "plimsoll-export"]),
