@@ -4,11 +4,13 @@
 //! [`Scores`] for every target, family, GPU and memory size; a [`Leaderboard`] that gathers the runs in one CSV
 //! file; and a [`Report`] as Markdown and as one HTML page that needs no other file. Estimates that others published
 //! for the same rows become estimators of their own ([`published_predictions`]), scored by the same code. A
-//! [`Timeline`] draws what a GPU holds over a training step.
+//! [`Timeline`] draws what a GPU holds over a training step, a [`Comparison`] what a job takes on many GPUs.
 //!
 //! The crate deliberately knows nothing of networks and training, and never mixes label definitions silently: every
 //! number is shown with its data, split, label definition and count.
 
+mod comparison;
+mod drawing;
 mod error;
 mod leaderboard;
 mod prediction;
@@ -19,6 +21,7 @@ mod scores;
 mod timeline;
 mod workspaces;
 
+pub use comparison::{Comparison, ComparisonLine};
 pub use error::{EvaluationError, Result};
 pub use leaderboard::{Cost, Leaderboard, LeaderboardRow};
 pub use prediction::{Prediction, predict, published_predictions};

@@ -1,13 +1,13 @@
 //! What a GPU holds in the course of a training step, as a drawing and as a page around it.
 
 mod chart;
-mod page;
+pub(crate) mod page;
 mod thin;
 
 use std::path::Path;
 
-use crate::error::{EvaluationError, Result};
-use crate::replace_file::replace_text;
+use crate::drawing::write_drawing;
+use crate::error::Result;
 
 /// Memory over the moments of a training step, and what a page says beside the drawing.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -74,19 +74,7 @@ impl Timeline {
     /// # Errors
     /// Another extension; a file that cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
-        let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase);
-        let text = match extension.as_deref() {
-            Some("html") => self.html()?,
-            Some("svg") => self.svg()?,
-            other => {
-                return Err(EvaluationError::Extension {
-                    path: path.to_owned(),
-                    expected: ".html or .svg",
-                    found: other.map_or_else(|| "none".to_owned(), |other| format!(".{other}")),
-                });
-            }
-        };
-        replace_text(path, &text)
+        write_drawing(path, || self.html(), || self.svg())
     }
 }
 

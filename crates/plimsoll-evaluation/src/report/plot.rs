@@ -1,6 +1,6 @@
 //! Figures: what is drawn, apart from how.
 
-mod axis;
+pub(crate) mod axis;
 mod calibration;
 mod canvas;
 mod error_by_size;

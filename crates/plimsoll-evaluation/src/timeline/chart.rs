@@ -1,25 +1,22 @@
 //! The drawing: areas on top of each other, parts of the step side by side.
 
-use std::io;
-
 use plotters::backend::SVGBackend;
 use plotters::chart::{ChartBuilder, ChartContext};
 use plotters::coord::cartesian::Cartesian2d;
 use plotters::coord::types::RangedCoordf64;
-use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
-use plotters::element::{Circle, PathElement, Polygon, Rectangle, Text};
+use plotters::drawing::IntoDrawingArea;
+use plotters::element::{Circle, PathElement, Polygon, Rectangle};
 use plotters::series::DashedLineSeries;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color, FontFamily, IntoFont, RGBColor, ShapeStyle, TextStyle};
+use plotters::style::text_anchor::HPos;
+use plotters::style::{Color, RGBColor};
 
 use super::thin::thin;
 use super::{Timeline, TimelineMoment};
+use crate::drawing::{Area, Drawn, GRID, INK, SOFT, TEXT, font, for_a_page, stroke, text};
 use crate::error::{EvaluationError, Result};
 use crate::report::plot::Colour;
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
-type Drawn<T = ()> = std::result::Result<T, DrawingAreaErrorKind<io::Error>>;
 
 /// Twice as fine as shown, since Plotters rounds to whole units.
 const SIZE: (u32, u32) = (2400, 1180);
@@ -27,16 +24,11 @@ const SIZE: (u32, u32) = (2400, 1180);
 const LEGEND: i32 = 520;
 /// Height of a line of the legend.
 const LINE: i32 = 54;
-/// Size of texts.
-const TEXT: f64 = 30.0;
 /// Points drawn at most.
 const MAX_POINTS: usize = 2_000;
 /// The GPU's end is drawn if the axis needs to be no longer than this for it, in terms of what is held.
 const WITHIN_SIGHT: f64 = 1.6;
 
-const INK: RGBColor = RGBColor(40, 46, 56);
-const SOFT: RGBColor = RGBColor(110, 118, 128);
-const GRID: RGBColor = RGBColor(226, 230, 235);
 /// Behind every second part of a step.
 const TINT: RGBColor = RGBColor(245, 247, 250);
 const LIMIT: RGBColor = RGBColor(190, 30, 45);
@@ -65,9 +57,7 @@ pub(super) fn draw(timeline: &Timeline) -> Result<String> {
         what: "the memory of a training step".to_owned(),
         reason: error.to_string(),
     })?;
-    // The size is left to the page.
-    let view = svg.find("viewBox").unwrap_or_default();
-    Ok(format!("<svg role=\"img\" {}", &svg[view..]))
+    Ok(for_a_page(&svg))
 }
 
 fn paint(svg: &mut String, timeline: &Timeline) -> Drawn {
@@ -217,17 +207,4 @@ fn legend(area: &Area<'_>, timeline: &Timeline, scale: Scale) -> Drawn {
         y += LINE;
     }
     Ok(())
-}
-
-fn text(area: &Area<'_>, text: &str, at: (i32, i32), anchor: HPos) -> Drawn {
-    let style = font().pos(Pos::new(anchor, VPos::Top));
-    area.draw(&Text::new(text.to_owned(), at, style))
-}
-
-fn font() -> TextStyle<'static> {
-    TextStyle::from((FontFamily::SansSerif, TEXT).into_font()).color(&INK)
-}
-
-fn stroke(colour: RGBColor, width: u32) -> ShapeStyle {
-    ShapeStyle { color: colour.to_rgba(), filled: false, stroke_width: width }
 }

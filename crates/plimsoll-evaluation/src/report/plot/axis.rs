@@ -6,11 +6,11 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 
 /// One axis of a chart.
 #[derive(Debug, Clone)]
-pub(super) struct Axis {
+pub(crate) struct Axis {
     /// What it shows, with its unit.
-    pub(super) label: String,
+    pub(crate) label: String,
     /// Both ends, before the logarithm.
-    pub(super) ends: (f64, f64),
+    pub(crate) ends: (f64, f64),
     /// Whether equal steps are equal factors.
     logarithmic: bool,
     /// Where a line with a text stands.
@@ -19,7 +19,7 @@ pub(super) struct Axis {
 
 impl Axis {
     /// Equal steps between round numbers that hold both values.
-    pub(super) fn linear(label: &str, low: f64, high: f64) -> Self {
+    pub(crate) fn linear(label: &str, low: f64, high: f64) -> Self {
         let step = round_step((high - low).max(1e-9) / 5.0);
         let first = (low / step + 1e-9).floor();
         let last = (high / step - 1e-9).ceil().max(first + 1.0);
@@ -35,7 +35,7 @@ impl Axis {
     }
 
     /// Memory: factors of two, in GiB; the values are MiB.
-    pub(super) fn memory(label: &str, low_mib: f64, high_mib: f64) -> Self {
+    pub(crate) fn memory(label: &str, low_mib: f64, high_mib: f64) -> Self {
         let low = low_mib.max(1.0);
         let high = high_mib.max(low);
         // A little room, and never less than a factor of two, so that one row is a chart too.
@@ -53,8 +53,21 @@ impl Axis {
         Self { label: label.to_owned(), ends, logarithmic: true, ticks }
     }
 
+    /// Counts: factors of two, from one to another.
+    pub(crate) fn doubling(label: &str, low: f64, high: f64) -> Self {
+        let low = low.max(1.0);
+        let high = high.max(low);
+        let room = (1.06_f64).max((2.0 / (high / low)).sqrt());
+        let ends = (low / room, high * room);
+        let (first, last) = (ends.0.log2().ceil() as i32, ends.1.log2().floor() as i32);
+        let every = 1 + (last - first).max(0) / 16;
+        let powers = (first..=last).filter(|power| power.rem_euclid(every) == 0).map(|power| 2.0_f64.powi(power));
+        let ticks = powers.map(|tick| (tick, short(tick))).collect();
+        Self { label: label.to_owned(), ends, logarithmic: true, ticks }
+    }
+
     /// Percentages over several orders of magnitude.
-    pub(super) fn logarithmic(label: &str, low: f64, high: f64) -> Self {
+    pub(crate) fn logarithmic(label: &str, low: f64, high: f64) -> Self {
         let ends = (low / 1.15, high * 1.15);
         let powers = ends.0.log10().floor() as i32..=ends.1.log10().ceil() as i32;
         let wide = powers.clone().count() > 4;
@@ -70,7 +83,7 @@ impl Axis {
     }
 
     /// Names at 0, 1, 2, ...
-    pub(super) fn names(label: &str, names: &[String]) -> Self {
+    pub(crate) fn names(label: &str, names: &[String]) -> Self {
         let ticks = names.iter().enumerate().map(|(place, name)| (place as f64, name.clone()));
         Self {
             label: label.to_owned(),
@@ -81,17 +94,17 @@ impl Axis {
     }
 
     /// The text of a tick.
-    pub(super) fn text(&self, value: f64) -> String {
+    pub(crate) fn text(&self, value: f64) -> String {
         self.ticks.iter().find(|(tick, _)| *tick == value).map_or_else(String::new, |(_, text)| text.clone())
     }
 
     /// Characters of the longest tick text: fonts are not measured, so that room has to be made by count.
-    pub(super) fn longest_text(&self) -> usize {
+    pub(crate) fn longest_text(&self) -> usize {
         self.ticks.iter().map(|(_, text)| text.chars().count()).max().unwrap_or(0)
     }
 
     /// The value, or the end of the axis that it lies beyond.
-    pub(super) fn inside(&self, value: f64) -> f64 {
+    pub(crate) fn inside(&self, value: f64) -> f64 {
         value.clamp(self.ends.0, self.ends.1)
     }
 
@@ -159,12 +172,16 @@ mod tests {
         assert_eq!(texts(&Axis::linear("", -0.3, 0.31)), ["-0.4", "-0.2", "0.0", "0.2", "0.4"]);
         assert_eq!(texts(&Axis::memory("", 300.0, 9000.0)), ["0.5", "1", "2", "4", "8"]);
         assert_eq!(texts(&Axis::memory("", 1024.0, 1024.0)), ["1", "0.75"]);
+        assert_eq!(texts(&Axis::doubling("", 1.0, 65_536.0)).last(), Some(&"65536"));
+        assert_eq!(texts(&Axis::doubling("", 24.0, 96.0)), ["32", "64"]);
         assert_eq!(texts(&Axis::logarithmic("", 1.0, 60.0)), ["1", "2", "5", "10", "20", "50"]);
     }
 
     #[test]
     fn degenerate_ranges_are_charts_too() {
-        for axis in [Axis::linear("", 0.0, 0.0), Axis::memory("", 0.0, 0.0), Axis::names("", &[])] {
+        for axis in
+            [Axis::linear("", 0.0, 0.0), Axis::memory("", 0.0, 0.0), Axis::doubling("", 7.0, 7.0), Axis::names("", &[])]
+        {
             assert!(axis.ends.0 < axis.ends.1, "{axis:?}");
             assert!((0..=100).contains(&axis.map(&axis.inside(0.0), (0, 100))));
         }
