@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use plimsoll_graph::{Graph, GraphError, json};
 
@@ -13,6 +13,12 @@ use crate::container::{self, Group, Opened};
 use crate::entry::Entry;
 use crate::error::{Result, ZooError};
 use crate::names;
+
+/// The zoo that is part of the program.
+static BUILT_IN: LazyLock<Arc<Zoo>> = LazyLock::new(|| {
+    let zoo = Zoo::open(&include_bytes!("../zoo.bin")[..], "the built-in zoo");
+    Arc::new(zoo.expect("a test opens every graph of the built-in zoo"))
+});
 
 /// A larger container is not read from a file.
 const MAX_FILE_BYTES: u64 = 256 << 20;
@@ -33,6 +39,11 @@ pub struct Zoo {
 }
 
 impl Zoo {
+    /// The zoo that ships with Plimsoll.
+    pub fn built_in() -> Arc<Self> {
+        Arc::clone(&BUILT_IN)
+    }
+
     /// Opens a container; `what` names it in errors.
     ///
     /// # Errors
