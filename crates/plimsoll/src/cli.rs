@@ -21,22 +21,49 @@ pub(crate) enum Command {
     ///
     /// Writes report.md, report.html, scores.json, predictions.parquet, leaderboard.csv, checkpoint/, model.onnx and
     /// manifest.json. Interrupted, the same command goes on where it stopped.
+    ///
+    /// Example: plimsoll run configs/quickstart.toml
     Run(RunArguments),
     /// Say what a training job will take.
     ///
-    /// FILE is a computation graph (JSON) or a printed layer summary (torchsummary or torchinfo).
-    /// Example: plimsoll estimate resnet50.json --batch 64 --gpu a100-40
+    /// FILE is a computation graph (JSON), a printed layer summary (torchsummary or torchinfo), or a model of the zoo
+    /// (zoo:NAME).
+    ///
+    /// Example: plimsoll estimate zoo:resnet50 --batch 64 --gpu a100-40
     Estimate(EstimateArguments),
     /// Show where the memory of a training step goes.
     ///
     /// Replays the job through PyTorch's allocator on the CPU: what the peak is made of, when it is reached, the layers
     /// and weights that hold it, and the course of memory over a step. This is the simulation alone:
     /// `plimsoll estimate` corrects it by what was measured.
-    /// Example: plimsoll explain resnet50.json --batch 64 --gpu a100-40 --plot step.html
+    ///
+    /// Example: plimsoll explain zoo:resnet50 --batch 64 --gpu a100-40 --plot step.html
     Explain(ExplainArguments),
+    /// Find the largest batch that fits on a GPU.
+    ///
+    /// Searches for the largest batch whose peak memory stays within the GPU's with the wanted confidence. Peaks are not
+    /// perfectly monotone in the batch, so a few batches above the answer are tried as well.
+    ///
+    /// Example: plimsoll fit-batch zoo:resnet50 --gpu t4 --precision amp --multiple-of 8
+    FitBatch(FitBatchArguments),
+    /// Compare GPUs and batch sizes.
+    ///
+    /// A table, and with `--plot` a drawing, of what the job takes at each batch size, and on which GPUs it fits.
+    ///
+    /// Example: plimsoll compare zoo:resnet50 --gpus t4,rtx-4090,a100-40 --plot load.html
+    Compare(CompareArguments),
+    /// List, search and pack the zoo of captured models.
+    ///
+    /// Every listed model can be given to other commands as zoo:NAME. A name that several libraries have means timm's;
+    /// zoo:torchvision/NAME means that of torchvision.
+    ///
+    /// Example: plimsoll zoo resnet --library torchvision
+    Zoo(ZooArguments),
     /// Read measurements in any known layout and keep them as Parquet.
     ///
     /// Prints how many rows were accepted and rejected; `--rejects` keeps the rejected ones with their reasons.
+    ///
+    /// Example: plimsoll ingest measurements.csv --out measurements.parquet --rejects rejects.csv
     Ingest(IngestArguments),
     /// Turn a published table of runs into a measurement table.
     ///
@@ -46,25 +73,42 @@ pub(crate) enum Command {
     /// Example: plimsoll convert published.csv --out table.csv
     Convert(ConvertArguments),
     /// Make synthetic workloads, labelled by the simulator and marked as simulated.
+    ///
+    /// Example: plimsoll generate --count 4000 --seed 7 --gpus a100-40,t4 --out generated.parquet
     Generate(GenerateArguments),
     /// Turn measurements into features.
+    ///
+    /// Example: plimsoll featurize measurements.parquet --out samples.parquet
     Featurize(FeaturizeArguments),
     /// Fit one estimator of a config to all its data and keep the checkpoint.
+    ///
+    /// Example: plimsoll fit configs/quickstart.toml --out checkpoint
     Fit(FitArguments),
     /// Fit the model of cuDNN's workspaces to a table of its answers.
     ///
     /// TABLE is what `python -m cudnn_workspaces generate` writes. 15 % of its shapes are kept for judging.
+    ///
     /// Example: plimsoll fit-workspaces workspaces.parquet --out crates/plimsoll-simulate/src/workspace/weights.bin
     FitWorkspaces(FitWorkspacesArguments),
     /// Judge a checkpoint on measurements.
+    ///
+    /// Example: plimsoll evaluate runs/quickstart/checkpoint --data measurements.parquet
     Evaluate(EvaluateArguments),
     /// Write the report of a run again from its predictions.
+    ///
+    /// Example: plimsoll report runs/quickstart
     Report(ReportArguments),
     /// Collect runs into a leaderboard, or show one.
+    ///
+    /// Example: plimsoll leaderboard runs/quickstart runs/other --into leaderboard.csv
     Leaderboard(LeaderboardArguments),
     /// Write a checkpoint as ONNX with its manifest.
+    ///
+    /// Example: plimsoll export runs/quickstart/checkpoint --out exported
     Export(ExportArguments),
     /// List the GPU catalogue.
+    ///
+    /// Example: plimsoll gpus rtx --json
     Gpus(GpusArguments),
     /// One fit of a run, in a process of its own.
     #[command(hide = true)]
@@ -162,9 +206,19 @@ pub(crate) struct SetupArguments {
     /// Samples per step.
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<u64>,
+    /// Size of an epoch's last batch, if it is smaller and not dropped.
+    #[arg(long, value_name = "N")]
+    pub(crate) last_batch: Option<u64>,
     /// The GPU, by catalogue name.
     #[arg(long, value_name = "NAME")]
     pub(crate) gpu: Option<String>,
+    #[command(flatten)]
+    pub(crate) training: TrainingArguments,
+}
+
+/// How the job is trained, whatever its batch and GPU.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TrainingArguments {
     /// Optimiser [default: adam].
     #[arg(
         long,
@@ -192,9 +246,6 @@ pub(crate) struct SetupArguments {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Framework")]
 pub(crate) struct FrameworkArguments {
-    /// Size of an epoch's last batch, if it is smaller and not dropped.
-    #[arg(long, value_name = "N")]
-    pub(crate) last_batch: Option<u64>,
     /// Batch of a forward pass before training, such as a model summary's.
     #[arg(long, value_name = "N")]
     pub(crate) startup_batch: Option<u64>,
@@ -218,10 +269,20 @@ pub(crate) struct FrameworkArguments {
     pub(crate) max_split_size: Option<u64>,
 }
 
+/// The network, in whatever form it is there.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct GraphArguments {
+    /// A graph, a layer summary (`-`: on standard input), or a model of the zoo as zoo:NAME.
+    pub(crate) file: PathBuf,
+    /// Look zoo:NAME up in this file (see `plimsoll zoo --pack`) instead of the zoo that ships with Plimsoll.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) zoo_file: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct EstimateArguments {
-    /// A graph or a layer summary; `-` reads standard input.
-    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) graph: GraphArguments,
     #[command(flatten)]
     pub(crate) setup: SetupArguments,
     /// Catalogue entries of your own.
@@ -237,8 +298,8 @@ pub(crate) struct EstimateArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArguments {
-    /// A graph or a layer summary; `-` reads standard input.
-    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) graph: GraphArguments,
     #[command(flatten)]
     pub(crate) setup: SetupArguments,
     /// Catalogue entries of your own.
@@ -251,6 +312,96 @@ pub(crate) struct ExplainArguments {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) top: u32,
     /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FitBatchArguments {
+    #[command(flatten)]
+    pub(crate) graph: GraphArguments,
+    /// The GPU, by catalogue name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) gpu: String,
+    #[command(flatten)]
+    pub(crate) training: TrainingArguments,
+    /// How sure it must be that the batch fits.
+    #[arg(long, value_name = "P", default_value_t = 0.95, value_parser = confidence)]
+    pub(crate) confidence: f64,
+    /// No batch beyond this is of interest.
+    #[arg(long, value_name = "N", default_value_t = 1 << 20, value_parser = batch())]
+    pub(crate) max: u64,
+    /// Only batches that this divides.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = batch())]
+    pub(crate) multiple_of: u64,
+    /// Catalogue entries of your own.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) gpu_file: Option<PathBuf>,
+    /// The estimator [default: the one that ships with Plimsoll].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArguments {
+    #[command(flatten)]
+    pub(crate) graph: GraphArguments,
+    /// GPUs, separated by commas; `all` means the whole catalogue.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', required = true)]
+    pub(crate) gpus: Vec<String>,
+    /// Batch sizes, separated by commas [default: powers of two until nothing fits].
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = batch())]
+    pub(crate) batches: Vec<u64>,
+    #[command(flatten)]
+    pub(crate) training: TrainingArguments,
+    /// Draw memory against the batch: a page (.html) or the drawing alone (.svg).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
+    /// Catalogue entries of your own.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) gpu_file: Option<PathBuf>,
+    /// The estimator [default: the one that ships with Plimsoll].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A batch size.
+fn batch() -> clap::builder::RangedU64ValueParser<u64> {
+    clap::value_parser!(u64).range(1..=1 << 32)
+}
+
+/// A probability that an upper bound can be stated for.
+fn confidence(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| "expected a number such as 0.95".to_owned())?;
+    if (0.5..=0.999).contains(&value) { Ok(value) } else { Err("expected 0.5 to 0.999".to_owned()) }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ZooArguments {
+    /// Only models whose name has all of these words.
+    pub(crate) text: Vec<String>,
+    /// Only models of this library: timm, torchvision or hf.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) library: Option<String>,
+    /// Only models of this family: mlp, cnn, transformer, recurrent or other.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) family: Option<String>,
+    /// List this file instead of the zoo that ships with Plimsoll.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) zoo_file: Option<PathBuf>,
+    /// Pack the graphs FOLDER/{timm,torchvision,hf}/NAME.json.
+    #[arg(long, value_name = "FOLDER", requires = "out", conflicts_with_all = ["text", "library", "family", "zoo_file"])]
+    pub(crate) pack: Option<PathBuf>,
+    /// The file to pack them into.
+    #[arg(long, value_name = "FILE", requires = "pack")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use plimsoll_dataset::DatasetError;
 use plimsoll_graph::GraphError;
 use plimsoll_model::ModelError;
+use plimsoll_zoo::ZooError;
 
 /// Prints an error once and gives the exit code.
 #[expect(clippy::print_stderr, reason = "the one place where errors are printed")]
@@ -28,7 +29,9 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if let Some(hint) = hint(error) {
         eprintln!("hint: {hint}");
     }
-    ExitCode::from(1)
+    // Wrong arguments are told from jobs that could not be done, wherever they are noticed.
+    let is_usage = error.chain().any(<dyn std::error::Error>::is::<Usage>);
+    ExitCode::from(if is_usage { 2 } else { 1 })
 }
 
 /// What to try next, where there is one thing to try.
@@ -36,6 +39,15 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     for cause in error.chain() {
         if let Some(Hint(hint)) = cause.downcast_ref::<Hint>() {
             return Some(hint.clone());
+        }
+        if let Some(Usage { hint, .. }) = cause.downcast_ref::<Usage>() {
+            return Some(hint.clone());
+        }
+        if let Some(error) = cause.downcast_ref::<ZooError>() {
+            return match error {
+                ZooError::Unknown { .. } => Some("`plimsoll zoo TEXT` searches the zoo".into()),
+                _ => None,
+            };
         }
         if let Some(error) = cause.downcast_ref::<GraphError>() {
             return match error {
@@ -85,3 +97,18 @@ impl std::fmt::Display for Hint {
 }
 
 impl std::error::Error for Hint {}
+
+/// Arguments that a command cannot work with, and what to say instead.
+#[derive(Debug)]
+pub(crate) struct Usage {
+    pub(crate) what: String,
+    pub(crate) hint: String,
+}
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Usage {}

@@ -1,7 +1,7 @@
 //! Progress bars: on standard error, on a terminal only, gone when done.
 
 use std::cell::RefCell;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use plimsoll_model::{Epoch, Observer};
@@ -36,6 +36,38 @@ pub(crate) fn spinner(what: &str) -> ProgressBar {
     bar.set_prefix(what.to_owned());
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
+}
+
+/// Words on work of unknown length, shown once it has taken a second.
+pub(crate) struct Patience {
+    started: Instant,
+    spinner: Option<ProgressBar>,
+}
+
+impl Patience {
+    pub(crate) fn new() -> Self {
+        Self { started: Instant::now(), spinner: None }
+    }
+
+    /// Says what is being done now.
+    pub(crate) fn tell(&mut self, what: String) {
+        if self.spinner.is_none() && self.started.elapsed() > Duration::from_secs(1) {
+            let spinner = ProgressBar::new_spinner();
+            spinner.enable_steady_tick(Duration::from_millis(200));
+            self.spinner = Some(spinner);
+        }
+        if let Some(spinner) = &self.spinner {
+            spinner.set_message(what);
+        }
+    }
+}
+
+impl Drop for Patience {
+    fn drop(&mut self) {
+        if let Some(spinner) = &self.spinner {
+            spinner.finish_and_clear();
+        }
+    }
 }
 
 /// Shows a fit as one bar over its epochs.

@@ -203,8 +203,10 @@ fn bad_graphs_are_refused_with_what_where_and_why() {
     }
     let error = bad(&["estimate", "data/graphs/vgg16.json", "--batch", "4000000000", "--gpu", "t4"]);
     assert!(error.contains("too large"), "{error}");
-    assert!(bad(&["estimate", "data/graphs/vgg16.json", "--gpu", "t4"]).contains("--batch"));
-    assert!(bad(&["estimate", "data/graphs/vgg16.json", "--batch", "1"]).contains("--gpu"));
+    for (given, missing) in [(["--gpu", "t4"], "--batch"), (["--batch", "1"], "--gpu")] {
+        let usage = plimsoll(&[&["estimate", "data/graphs/vgg16.json"], &given[..]].concat());
+        assert!(usage.status.code() == Some(2) && text(&usage.stderr).contains(missing));
+    }
     let error = bad(&["estimate", "data/graphs/vgg16.json", "--batch", "1", "--gpu", "rtx-3091"]);
     assert!(error.contains("rtx-3090") && error.contains("hint: "), "{error}");
     assert!(bad(&["estimate", "nothing-here.json", "--batch", "1", "--gpu", "t4"]).contains("nothing-here.json"));
@@ -339,4 +341,17 @@ fn the_catalogue_is_listed_and_extended() {
     let broken = path(&folder, "broken.toml", "[[gpu]]\nname = \"x\"\nsms = -3\n");
     assert!(bad(&["gpus", "--gpu-file", &broken]).contains("broken.toml"));
     assert!(good(&["--help"]).contains("plimsoll run"));
+}
+
+#[test]
+fn the_help_of_every_command_shows_an_example() {
+    let help = good(&["--help"]);
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let commands: Vec<&str> =
+        commands.take_while(|line| !line.is_empty()).filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(commands.contains(&"fit-batch") && commands.len() > 10, "{commands:?}");
+    for command in commands.into_iter().filter(|command| *command != "help") {
+        let help = good(&[command, "--help"]);
+        assert!(help.contains(&format!("Example: plimsoll {command} ")), "{command}: {help}");
+    }
 }

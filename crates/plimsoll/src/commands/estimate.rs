@@ -19,14 +19,19 @@ const SHIPPED_WEIGHTS: &[u8] = include_bytes!("../../../../checkpoints/default/w
 
 /// Says what a training job will take.
 pub(super) fn run(arguments: &EstimateArguments) -> Result<()> {
-    let (workload, is_summary) = source::workload(&arguments.file, &arguments.setup, arguments.gpu_file.as_deref())?;
+    let (workload, doubts) = source::workload(&arguments.graph, &arguments.setup, arguments.gpu_file.as_deref())?;
+    let learned = estimator(arguments.checkpoint.as_deref())?;
+    let answer = Answer::new(&arguments.graph.file, workload, &learned, &doubts);
+    if arguments.json { output::json(&answer.json()) } else { output::line(answer.words()) }
+}
+
+/// The estimator of a folder, or the one that ships with Plimsoll.
+pub(super) fn estimator(checkpoint: Option<&Path>) -> Result<Learned> {
     let device = DeviceKind::Cpu.open()?;
-    let learned = match &arguments.checkpoint {
+    Ok(match checkpoint {
         Some(folder) => Learned::load(folder, &device)?,
         None => Learned::parse(SHIPPED_DESCRIPTION, SHIPPED_WEIGHTS.to_vec(), Path::new("built-in"), &device)?,
-    };
-    let answer = Answer::new(&arguments.file, workload, &learned, is_summary);
-    if arguments.json { output::json(&answer.json()) } else { output::line(answer.words()) }
+    })
 }
 
 /// Everything there is to say of one workload.
@@ -44,7 +49,7 @@ struct Answer {
 }
 
 impl Answer {
-    fn new(file: &Path, workload: Workload, learned: &Learned, is_summary: bool) -> Self {
+    fn new(file: &Path, workload: Workload, learned: &Learned, doubts: &[String]) -> Self {
         let simulation = Simulation::of(&workload);
         let spike_risk = workspace::spike_risk(&workload, &simulation.trace, simulation.replay.reserved_bytes);
         let nodes = workload.graph().nodes();
@@ -59,7 +64,7 @@ impl Answer {
             "label": description.data.label,
             "rows": description.data.training_rows,
         });
-        let warnings = warnings(&workload, learned, &sample, is_summary);
+        let warnings = warnings(&workload, learned, &sample, doubts);
         Self {
             file: file.display().to_string(),
             layers: sample.features.tokens.len(),
@@ -179,10 +184,10 @@ impl Answer {
 }
 
 /// What a user should know before trusting the numbers.
-fn warnings(workload: &Workload, learned: &Learned, sample: &Sample, is_summary: bool) -> Vec<String> {
+pub(super) fn warnings(workload: &Workload, learned: &Learned, sample: &Sample, doubts: &[String]) -> Vec<String> {
     let data = &learned.description().data;
     let (graph, gpu) = (workload.graph(), workload.gpu());
-    let mut warnings = source::doubts(workload, is_summary);
+    let mut warnings = source::doubts(workload, doubts);
     if !data.gpus.contains(&gpu.name) {
         warnings.push(format!(
             "{} is not among the GPUs that the estimator was fitted to ({})",

@@ -1,8 +1,5 @@
 //! `plimsoll fit-workspaces`
 
-use std::io::Write;
-use std::path::Path;
-
 use anyhow::{Context, Result, bail, ensure};
 use plimsoll_dataset::{WorkspaceRow, output_path, read_workspaces};
 use plimsoll_evaluation::WorkspaceScores;
@@ -12,6 +9,7 @@ use plimsoll_model::workspaces::WorkspaceFit;
 use plimsoll_simulate::workspace::{GpuClass, WorkspaceModel, encode};
 use serde::Serialize;
 
+use super::replace::{cannot_write, folder, replace};
 use crate::cli::FitWorkspacesArguments;
 use crate::{interrupt, output, progress};
 
@@ -143,29 +141,4 @@ fn table(document: &Document) -> String {
         "AUC",
     ];
     output::table(&header, &rows)
-}
-
-/// Writes a file under a temporary name first: whoever reads it sees all of it or the one before.
-fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    let written = || -> std::io::Result<()> {
-        let target = output_path(path)?;
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".plimsoll-").suffix(".tmp");
-        // Temporary files are private by default; results are as readable as any other file.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let mut file = builder.tempfile_in(folder(&target))?;
-        file.write_all(bytes)?;
-        file.persist(&target)?;
-        Ok(())
-    };
-    written().with_context(|| cannot_write(path))
-}
-
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}", path.display())
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

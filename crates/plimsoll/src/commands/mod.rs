@@ -1,5 +1,6 @@
 //! One module a command.
 
+mod compare;
 mod convert;
 mod estimate;
 mod evaluate;
@@ -7,11 +8,14 @@ mod explain;
 mod export;
 mod featurize;
 mod fit;
+mod fit_batch;
 mod fit_workspaces;
 mod generate;
 mod gpus;
 mod ingest;
 mod leaderboard;
+mod load;
+mod replace;
 mod report;
 mod run;
 mod source;
@@ -30,6 +34,9 @@ pub(crate) fn dispatch(command: Command) -> Result<()> {
         Command::Run(arguments) => run::run(&arguments),
         Command::Estimate(arguments) => estimate::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::FitBatch(arguments) => fit_batch::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
+        Command::Zoo(arguments) => zoo::run(&arguments),
         Command::Ingest(arguments) => ingest::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Generate(arguments) => generate::run(&arguments),

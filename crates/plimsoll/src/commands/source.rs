@@ -1,17 +1,20 @@
-//! From arguments to samples: what several commands share.
+//! From arguments to workloads and samples: what several commands share.
+
+mod graph;
+pub(crate) mod named;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use plimsoll_dataset::{DatasetError, Format, IngestOptions, Loaded, Rejection, load_samples};
-use plimsoll_graph::{Gpu, GpuCatalogue, Graph, Optimizer, Precision, TrainingSetup, Workload, json, summary};
+use plimsoll_graph::{Gpu, GpuCatalogue, Optimizer, Precision, TrainingSetup, Workload};
 
-use super::zoo;
-use crate::cli::{SetupArguments, SourceArguments};
-use crate::errors::Hint;
+pub(crate) use graph::{Source, read, zoo};
+
+use crate::cli::{GraphArguments, SetupArguments, SourceArguments, TrainingArguments};
+use crate::errors::Usage;
 use crate::output;
 
 /// The built-in catalogue, with a user's file on top if there is one.
@@ -36,6 +39,14 @@ pub(crate) fn format(name: Option<&str>) -> Result<Option<Format>> {
 /// The setup that arguments describe; `None` if they say no batch size.
 pub(crate) fn setup(arguments: &SetupArguments) -> Result<Option<TrainingSetup>> {
     let Some(batch) = arguments.batch else { return Ok(None) };
+    let mut setup = training(&arguments.training, batch)?;
+    setup.last_batch = arguments.last_batch;
+    setup.check()?;
+    Ok(Some(setup))
+}
+
+/// The setup of a batch size.
+pub(crate) fn training(arguments: &TrainingArguments, batch: u64) -> Result<TrainingSetup> {
     let mut setup = TrainingSetup::new(batch);
     if let Some(name) = &arguments.optimizer {
         setup.optimizer = Optimizer::from_name(name)?;
@@ -49,7 +60,6 @@ pub(crate) fn setup(arguments: &SetupArguments) -> Result<Option<TrainingSetup>>
     setup.activation_checkpointing = arguments.activation_checkpointing;
     setup.trainable.clone_from(&arguments.trainable);
     let framework = &arguments.framework;
-    setup.last_batch = framework.last_batch;
     setup.startup_batch = framework.startup_batch;
     setup.cudnn_benchmark = framework.cudnn_benchmark;
     setup.keeps_gradients = framework.keep_gradients;
@@ -58,7 +68,7 @@ pub(crate) fn setup(arguments: &SetupArguments) -> Result<Option<TrainingSetup>>
     setup.expandable_segments = framework.expandable_segments;
     setup.max_split_size_mib = framework.max_split_size;
     setup.check()?;
-    Ok(Some(setup))
+    Ok(setup)
 }
 
 /// The GPU that arguments name.
@@ -66,35 +76,23 @@ pub(crate) fn gpu(name: Option<&str>, catalogue: &GpuCatalogue) -> Result<Option
     Ok(name.map(|name| catalogue.find(name).cloned()).transpose()?)
 }
 
-/// The training job that a file and arguments describe; the flag says that it came from a layer summary.
-pub(crate) fn workload(file: &Path, arguments: &SetupArguments, gpu_file: Option<&Path>) -> Result<(Workload, bool)> {
+/// The training job that arguments describe, and what a user should know of the form in which its graph was there.
+pub(crate) fn workload(
+    graph: &GraphArguments,
+    arguments: &SetupArguments,
+    gpu_file: Option<&Path>,
+) -> Result<(Workload, Vec<String>)> {
     let catalogue = catalogue(gpu_file)?;
-    let setup = setup(arguments)?.ok_or_else(|| missing("the batch size is not given", "say `--batch N`"))?;
+    let setup = setup(arguments)?.ok_or_else(|| usage("the batch size is not given", "say `--batch N`"))?;
     let gpu = gpu(arguments.gpu.as_deref(), &catalogue)?
-        .ok_or_else(|| missing("the GPU is not given", "say `--gpu NAME`; `plimsoll gpus` lists them"))?;
-    let (graph, is_summary) = read(file)?;
-    Ok((Workload::new(graph, setup, gpu)?, is_summary))
+        .ok_or_else(|| usage("the GPU is not given", "say `--gpu NAME`; `plimsoll gpus` lists them"))?;
+    let Source { graph, doubts } = read(graph)?;
+    Ok((Workload::new(graph, setup, gpu)?, doubts))
 }
 
-/// A graph from a file in either format; the flag says that it came from a layer summary.
-fn read(path: &Path) -> Result<(Graph, bool)> {
-    let (text, what) = if path == Path::new("-") {
-        let mut text = String::new();
-        let limit = json::MAX_FILE_BYTES;
-        std::io::stdin().lock().take(limit + 1).read_to_string(&mut text).context("cannot read standard input")?;
-        ensure!(text.len() as u64 <= limit, "standard input is too large: expected at most {limit} bytes");
-        (text, "standard input".to_owned())
-    } else {
-        (json::read_text(path, json::MAX_FILE_BYTES)?, path.display().to_string())
-    };
-    if summary::is_summary(&text) {
-        return Ok((summary::parse(&text, &what)?, true));
-    }
-    Ok((json::parse(&text, &what)?, false))
-}
-
-/// What a user should know of a graph before trusting what is made of it.
-pub(crate) fn doubts(workload: &Workload, is_summary: bool) -> Vec<String> {
+/// What a user should know of a job before trusting what is made of it, with what there is to know of the form in which
+/// its graph was there.
+pub(crate) fn doubts(workload: &Workload, of_its_form: &[String]) -> Vec<String> {
     let (graph, gpu) = (workload.graph(), workload.gpu());
     let mut doubts = Vec::new();
     if gpu.vendor != "nvidia" {
@@ -112,9 +110,7 @@ pub(crate) fn doubts(workload: &Workload, is_summary: bool) -> Vec<String> {
         let names = unknown.iter().take(8).copied().collect::<Vec<_>>().join(", ");
         doubts.push(format!("operators without a rule count as keeping all they touch: {names}"));
     }
-    if is_summary {
-        doubts.push("a layer summary shows no edges: sums, gates and concatenations may be missing".into());
-    }
+    doubts.extend_from_slice(of_its_form);
     doubts
 }
 
@@ -130,7 +126,7 @@ pub(crate) fn options(
         setup: setup(arguments)?,
         keeps_contradictions: source.keep_contradictions,
         all_repeats: source.all_repeats,
-        graphs: zoo::graphs(),
+        graphs: Some(named::graphs()),
         ..IngestOptions::default()
     })
 }
@@ -179,7 +175,7 @@ pub(crate) fn tell(rejected: &[Rejection], unknown_operators: &BTreeSet<String>,
     }
 }
 
-/// An error for a missing argument that a command cannot do without.
-pub(crate) fn missing(what: &str, hint: &str) -> anyhow::Error {
-    anyhow::Error::new(Hint(hint.into())).context(what.to_owned())
+/// An error for arguments that a command cannot work with.
+pub(crate) fn usage(what: &str, hint: &str) -> anyhow::Error {
+    Usage { what: what.into(), hint: hint.into() }.into()
 }

@@ -16,11 +16,11 @@ use crate::output;
 
 /// Shows where the memory of a training step goes.
 pub(super) fn run(arguments: &ExplainArguments) -> Result<()> {
-    let (workload, is_summary) = source::workload(&arguments.file, &arguments.setup, arguments.gpu_file.as_deref())?;
+    let (workload, doubts) = source::workload(&arguments.graph, &arguments.setup, arguments.gpu_file.as_deref())?;
     let answer = Answer {
-        file: arguments.file.display().to_string(),
+        file: arguments.graph.file.display().to_string(),
         explanation: Explanation::of(&workload),
-        warnings: source::doubts(&workload, is_summary),
+        warnings: source::doubts(&workload, &doubts),
         workload,
         top: arguments.top as usize,
     };

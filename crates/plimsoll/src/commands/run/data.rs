@@ -8,7 +8,7 @@ use plimsoll_dataset::{IngestOptions, Label, Loaded, Rejection, Sample, SampleWr
 use plimsoll_model::DataDescription;
 use rayon::prelude::*;
 
-use crate::commands::{generate, source, zoo};
+use crate::commands::{generate, source};
 use crate::config::{Config, Data, GeneratedWorkloads};
 use crate::{interrupt, progress};
 
@@ -101,7 +101,7 @@ pub(super) fn load_files(
     options: &IngestOptions,
 ) -> Result<Loaded> {
     let catalogue = source::catalogue(gpu_file)?;
-    let options = IngestOptions { format: source::format(format)?, graphs: zoo::graphs(), ..options.clone() };
+    let options = IngestOptions { format: source::format(format)?, graphs: Some(source::named::graphs()), ..options.clone() };
     let spinner = progress::spinner("read");
     let loaded = load_samples(paths, &options, &catalogue);
     spinner.finish_and_clear();
