@@ -162,6 +162,7 @@ impl OnnxBuilder {
             name: outputs.first().map(|value| value.0.clone()),
             op_type: Some(op.into()),
             attribute: attributes.into_iter().map(AttributeProto::from).collect(),
+            ..NodeProto::default()
         });
         outputs
     }
@@ -177,6 +178,7 @@ impl OnnxBuilder {
             graph: Some(self.graph),
             opset_import: vec![OperatorSetIdProto { domain: Some(String::new()), version: Some(OPSET) }],
             metadata_props: metadata.into_iter().map(entry).collect(),
+            ..ModelProto::default()
         }
     }
 
@@ -197,6 +199,7 @@ impl OnnxBuilder {
             data_type: Some(data_type.into()),
             name: Some(value.0.clone()),
             raw_data: Some(bytes),
+            ..TensorProto::default()
         });
         value
     }

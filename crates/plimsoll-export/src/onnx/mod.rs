@@ -1,8 +1,7 @@
-//! ONNX files: their messages, and a builder that makes valid graphs of them.
-//!
-//! The messages are written out by hand, so no protobuf compiler is needed to build Plimsoll.
+//! ONNX files: a builder that makes valid graphs of their messages.
 
 mod builder;
-pub mod proto;
+
+pub use plimsoll_onnx::proto;
 
 pub use builder::{Attribute, ElementType, Extent, IR_VERSION, OPSET, OnnxBuilder, Value};
