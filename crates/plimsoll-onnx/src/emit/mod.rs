@@ -9,7 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use plimsoll_graph::{
-    Binary, DType, Dim, Family, Graph, GraphParts, Node, Op, Shape, TensorId, TensorSpec, WeightId, WeightKind,
+    Activation, Binary, DType, Dim, Family, Graph, GraphParts, Node, Op, Shape, TensorId, TensorSpec, WeightId,
+    WeightKind,
 };
 
 use self::layout::Strides;
@@ -30,6 +31,8 @@ pub(crate) fn emit(mut program: Program, what: &str, name: String, mut warnings:
         tensors: vec![None; program.values.len()],
         weights: Weights::default(),
         leaves: leaves(&program),
+        writers: HashMap::new(),
+        readers: readers(&program),
         names: HashMap::new(),
     };
     for &id in &program.inputs {
@@ -89,6 +92,15 @@ fn leaves(program: &Program) -> HashSet<Rc<str>> {
     modules.into_iter().filter(|module| !module.is_empty() && !outer.contains(&**module)).collect()
 }
 
+/// How many steps, and results, read each value.
+fn readers(program: &Program) -> Vec<u32> {
+    let mut readers = vec![0; program.values.len()];
+    for &id in program.steps.iter().flat_map(|step| step.inputs.iter().flatten()).chain(&program.outputs) {
+        readers[id] += 1;
+    }
+    readers
+}
+
 fn family(nodes: &[Node]) -> Family {
     let has = |wanted: fn(&Op) -> bool| nodes.iter().any(|node| wanted(&node.op));
     if has(|op| matches!(op, Op::Attention { .. }))
@@ -114,6 +126,9 @@ struct Emitter<'a> {
     tensors: Vec<Option<(TensorId, Strides)>>,
     weights: Weights,
     leaves: HashSet<Rc<str>>,
+    /// The node that writes a tensor, and how many steps read a value.
+    writers: HashMap<TensorId, usize>,
+    readers: Vec<u32>,
     names: HashMap<String, u32>,
 }
 
@@ -172,8 +187,27 @@ impl Emitter<'_> {
                 self.count_steps(step, &mut weights);
                 self.node(step, Op::BatchNorm, inputs, weights, strides);
             }
+            Op::Activation { function, .. } => {
+                let inplace = self.is_inplace(step, function);
+                self.node(step, Op::Activation { function, inplace }, inputs, weights, strides);
+            }
             op => self.node(step, op, inputs, weights, strides),
         }
+    }
+
+    /// Whether an activation may be taken to overwrite its input, which ONNX does not tell.
+    ///
+    /// Convolutional networks let their rectifiers work in place. It is assumed where no backward pass and no other
+    /// step reads the input: behind convolutions, norms of batches and sums.
+    fn is_inplace(&self, step: &Step, function: Activation) -> bool {
+        let Some((tensor, _)) = step.input(0).and_then(|id| self.tensors[id].as_ref()) else { return false };
+        let writer = self.writers.get(tensor).map(|&index| &self.parts.nodes[index].op);
+        let is_free = match (function, writer) {
+            (Activation::Relu, Some(Op::Conv(_) | Op::BatchNorm | Op::Binary { function: Binary::Add, .. })) => true,
+            (Activation::LeakyRelu, Some(Op::BatchNorm)) => true,
+            _ => false,
+        };
+        is_free && step.input(0).is_some_and(|id| self.readers[id] == 1)
     }
 
     /// Whether a product reads a weight in another order than a layer keeps it.
@@ -295,7 +329,10 @@ impl Emitter<'_> {
             let own = if step.label.is_empty() { op.token() } else { &step.label };
             self.unique(&path(&step.module, own))
         };
-        let outputs = step.outputs.iter().map(|&id| self.tensor(id, strides.clone())).collect();
+        let outputs: Vec<TensorId> = step.outputs.iter().map(|&id| self.tensor(id, strides.clone())).collect();
+        for &output in &outputs {
+            self.writers.insert(output, self.parts.nodes.len());
+        }
         self.parts.nodes.push(Node { name, op, inputs, outputs, weights });
     }
 
@@ -327,6 +364,8 @@ impl Emitter<'_> {
                 }
             }
             Op::Attention { .. } => Some(Strides::tokens_first(to)),
+            // Depthwise kernels write row by row.
+            Op::Conv(conv) if conv.groups > 1 => None,
             Op::Conv(_) | Op::BatchNorm | Op::Pool(_) | Op::Upsample => strides
                 .filter(|strides| strides.is_channels_last(from) && to.len() == from.len())
                 .map(|_| Strides::channels_last(to)),
@@ -334,8 +373,7 @@ impl Emitter<'_> {
             | Op::Binary { .. }
             | Op::Dropout { .. }
             | Op::StochasticDepth { .. }
-            | Op::Other { .. }
-            | Op::Softmax => {
+            | Op::Other { .. } => {
                 // The larger operand leads.
                 let lead = step.inputs.iter().flatten().find_map(|&id| {
                     let value = self.program.value(id);

@@ -82,7 +82,11 @@ pub(super) fn translate(program: &Program, step: &Step) -> Translation {
         "RNN" => recurrent(program, step, RecurrentCell::Rnn),
         "Attention" | "MultiHeadAttention" => attention(program, step),
         "Where" => other("where"),
-        "Clip" => Translation { op: Op::Other { name: "clamp".into() }, operands: first() },
+        "Clip" => {
+            let name =
+                if step.input(2).is_some() || step.attributes.float("max").is_some() { "clamp" } else { "clamp_min" };
+            Translation { op: Op::Other { name: name.into() }, operands: first() }
+        }
         "Trilu" => Translation { op: Op::Other { name: "tril".into() }, operands: first() },
         "CumSum" => Translation { op: Op::Other { name: "cumsum".into() }, operands: first() },
         "DepthToSpace" => single(Op::Other { name: "pixel_shuffle".into() }),

@@ -130,7 +130,10 @@ impl Weights {
             Role::Statistic(_) => WeightKind::Buffer,
             Role::Weight | Role::Bias => WeightKind::Parameter,
             Role::Operand => {
-                let is_buffer = made_up || BUFFER_WORDS.iter().any(|word| tensor.name.contains(word));
+                // PyTorch's older exporter folds views of parameters into constants of these names.
+                let is_folded = tensor.name.starts_with("onnx::") && tensor.extents.iter().any(|&extent| extent > 1);
+                let is_named_buffer = BUFFER_WORDS.iter().any(|word| tensor.name.contains(word));
+                let is_buffer = (made_up && !is_folded) || is_named_buffer;
                 if is_buffer { WeightKind::Buffer } else { WeightKind::Parameter }
             }
         };

@@ -14,6 +14,8 @@ pub(super) fn infer(cx: Context<'_>, op: &str) -> Result<Option<Vec<Outcome>>> {
         return Ok(Some(outcomes));
     }
     let outcomes = match op {
+        // What exporters multiply by one was no product before.
+        "Mul" if is_one(cx, 1) => vec![Outcome::Same(cx.id(0)?)],
         "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Mod" | "Min" | "Max" | "Mean" | "Sum" | "PRelu" | "BitShift"
         | "BiasGelu" | "BiasAdd" => broadcast(cx, cx.dtype(0)?)?,
         "Equal" | "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual" | "And" | "Or" | "Xor" => {
@@ -30,6 +32,12 @@ pub(super) fn infer(cx: Context<'_>, op: &str) -> Result<Option<Vec<Outcome>>> {
         _ => return Ok(None),
     };
     Ok(Some(outcomes))
+}
+
+/// Whether an operand is the number one, and stretches nothing.
+fn is_one(cx: Context<'_>, index: usize) -> bool {
+    let (Some(first), Some(other)) = (cx.find(0), cx.find(index)) else { return false };
+    first.is_runtime() && other.scalar() == Some(1.0) && other.weight().is_none() && other.rank() <= first.rank()
 }
 
 /// Operators whose first output is shaped and typed like their first input.

@@ -14,20 +14,20 @@ pub(super) fn recognise(web: &mut Web<'_>) {
         if web.step(softmax).is_some_and(|step| step.op() == "Softmax")
             && let Some(found) = found(web, softmax)
         {
-            let Found { query, key, value, mask, dropout, chain, last } = found;
+            let Found { query, turned, value, mask, dropout, chain, last } = found;
             let heads = |id: ValueId| web.value(id).dims().get(1).map_or(1, |dim| dim.factor());
-            let (count, kv_heads) = (heads(query), heads(key));
+            let (count, kv_heads) = (heads(query), heads(turned));
             let widths = [query, value].map(|id| web.value(id).shape.last());
-            // The fused kernels of CUDA want rows of 16 bytes, and as many heads in keys as in queries.
+            // The fused kernels of CUDA want rows of 16 bytes, and as many heads in keys as in queries; PyTorch runs others
+            // step by step, as exported.
             let is_fused =
                 kv_heads == count && widths.iter().all(|width| matches!(width, Dim::Fixed(width) if width % 4 == 0));
-            let op = Op::Attention {
-                heads: count,
-                kv_heads: if kv_heads == count { 0 } else { kv_heads.min(count) },
-                kernel: if is_fused { AttentionKernel::Fused } else { AttentionKernel::Eager },
-                causal: false,
-                dropout,
-            };
+            if !is_fused {
+                continue;
+            }
+            let op =
+                Op::Attention { heads: count, kv_heads: 0, kernel: AttentionKernel::Fused, causal: false, dropout };
+            let key = unturned(web, turned).unwrap_or_else(|| web.turned_before(last, turned));
             let mut inputs = vec![Some(query), Some(key), Some(value)];
             inputs.extend(mask.map(Some));
             web.replace(last, &chain, op, inputs);
@@ -37,7 +37,8 @@ pub(super) fn recognise(web: &mut Web<'_>) {
 
 struct Found {
     query: ValueId,
-    key: ValueId,
+    /// The keys, a column each.
+    turned: ValueId,
     value: ValueId,
     mask: Option<ValueId>,
     dropout: f64,
@@ -62,7 +63,6 @@ fn found(web: &Web<'_>, softmax: usize) -> Option<Found> {
     let (turned, of_key) = scaled(web, web.input(product, 1)?)?;
     chain.extend([of_query, of_key]);
     (web.value(query).rank() == 4).then_some(())?;
-    let key = unturned(web, turned)?;
     let mut weights = web.output(softmax)?;
     let mut dropout = 0.0;
     // Rows that are masked as a whole are set to zero.
@@ -82,7 +82,7 @@ fn found(web: &Web<'_>, softmax: usize) -> Option<Found> {
     chain.push(last);
     let inner = chain.iter().filter(|&&index| index != last);
     inner.clone().all(|&index| web.output(index).is_some_and(|id| web.is_inside(id, &chain))).then_some(())?;
-    Some(Found { query, key, value, mask, dropout: dropout.clamp(0.0, 1.0), chain, last })
+    Some(Found { query, turned, value, mask, dropout: dropout.clamp(0.0, 1.0), chain, last })
 }
 
 /// A value that is multiplied or divided by a number.
@@ -93,15 +93,19 @@ fn scaled(web: &Web<'_>, id: ValueId) -> Option<(ValueId, usize)> {
 
 /// The value whose last two dimensions were swapped, directly or as a matrix of all heads.
 fn unturned(web: &Web<'_>, id: ValueId) -> Option<ValueId> {
+    let is_swap = |turn: usize| {
+        let order = web.step(turn).and_then(|step| step.attributes.ints("perm"));
+        matches!(order, Some([0, 1, 3, 2] | [0, 2, 1]))
+    };
     if let Some(turn) = web.writer(id, &["Transpose"]) {
-        return web.input(turn, 0);
+        return if is_swap(turn) { web.input(turn, 0) } else { None };
     }
     let back = web.writer(id, &["Reshape"])?;
-    let turn = web.writer(web.input(back, 0)?, &["Transpose"])?;
-    let flat = web.writer(web.input(turn, 0)?, &["Reshape"]);
-    let source = match flat {
+    let turn = web.writer(web.input(back, 0)?, &["Transpose"]).filter(|&turn| is_swap(turn))?;
+    let matrices = web.input(turn, 0)?;
+    let source = match web.writer(matrices, &["Reshape"]) {
         Some(flat) => web.input(flat, 0)?,
-        None => web.input(turn, 0)?,
+        None => matrices,
     };
     (web.value(source).rank() == 4).then_some(source)
 }

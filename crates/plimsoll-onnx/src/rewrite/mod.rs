@@ -9,6 +9,7 @@ mod functions;
 mod linear;
 mod noise;
 mod norms;
+mod own_statistics;
 mod restored;
 mod runtime;
 mod web;
@@ -18,6 +19,7 @@ use crate::program::Program;
 /// Rewrites a program in place.
 pub(crate) fn rewrite(program: &mut Program) {
     runtime::take_apart(program);
+    own_statistics::forget(program);
     restored::put_back(program);
     let passes: [fn(&mut web::Web<'_>); 6] =
         [norms::groups, norms::rows, activations::recognise, noise::recognise, attention::recognise, linear::recognise];

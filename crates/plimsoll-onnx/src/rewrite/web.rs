@@ -1,8 +1,10 @@
 //! Who writes and who reads each value, while steps are replaced.
 
-use plimsoll_graph::Op;
+use plimsoll_graph::{Op, Shape};
 
-use crate::program::{Action, Program, Step, Value, ValueId};
+use crate::attributes::Attributes;
+use crate::program::{Action, Origin, Program, Step, Value, ValueId};
+use crate::proto::AttributeProto;
 
 /// A program with its edges.
 pub(super) struct Web<'a> {
@@ -11,6 +13,8 @@ pub(super) struct Web<'a> {
     writers: Vec<Option<usize>>,
     readers: Vec<Vec<usize>>,
     is_output: Vec<bool>,
+    /// Steps that are to stand before others.
+    inserted: Vec<(usize, Step)>,
 }
 
 impl<'a> Web<'a> {
@@ -21,6 +25,7 @@ impl<'a> Web<'a> {
             writers: vec![None; count],
             readers: vec![Vec::new(); count],
             is_output: vec![false; count],
+            inserted: Vec::new(),
             program,
         };
         for (index, step) in web.steps.iter().enumerate() {
@@ -36,7 +41,15 @@ impl<'a> Web<'a> {
 
     /// Puts the steps back, without those whose results nothing reads any more.
     pub(super) fn finish(self) {
-        self.program.steps = self.steps.into_iter().flatten().collect();
+        let mut inserted = self.inserted;
+        inserted.sort_by_key(|(before, _)| *before);
+        let mut inserted = inserted.into_iter().peekable();
+        for (index, step) in self.steps.into_iter().enumerate() {
+            while let Some((_, step)) = inserted.next_if(|(before, _)| *before == index) {
+                self.program.steps.push(step);
+            }
+            self.program.steps.extend(step);
+        }
     }
 
     pub(super) const fn program(&self) -> &Program {
@@ -118,6 +131,43 @@ impl<'a> Web<'a> {
         }
     }
 
+    /// The value with its last two dimensions swapped, by a new step before another.
+    pub(super) fn turned_before(&mut self, before: usize, id: ValueId) -> ValueId {
+        let value = self.program.value(id).clone();
+        let mut dims = value.dims().to_vec();
+        let mut order: Vec<i64> = (0..dims.len() as i64).collect();
+        if let [.., one, other] = dims.as_mut_slice() {
+            std::mem::swap(one, other);
+        }
+        if let [.., one, other] = order.as_mut_slice() {
+            std::mem::swap(one, other);
+        }
+        let turned = self.program.add(Value {
+            name: format!("{}.turned", value.name).into(),
+            shape: Shape::new(dims),
+            origin: Origin::Computed,
+            numbers: None,
+            ..value
+        });
+        self.writers.push(None);
+        self.readers.push(vec![before]);
+        self.is_output.push(false);
+        self.readers[id].push(before);
+        let perm = AttributeProto { name: Some("perm".into()), ints: order, ..AttributeProto::default() };
+        let beside = self.steps[before].as_ref();
+        let step = Step {
+            action: Action::Onnx("Transpose".into()),
+            attributes: Attributes::new(vec![perm]),
+            inputs: vec![Some(id)],
+            outputs: vec![turned],
+            module: beside.map_or_else(|| "".into(), |step| step.module.clone()),
+            label: "transpose".into(),
+            hint: "".into(),
+        };
+        self.inserted.push((before, step));
+        turned
+    }
+
     /// Puts a recognised operator in the place of the last step of a chain; the inner steps go.
     pub(super) fn replace(&mut self, last: usize, inner: &[usize], op: Op, inputs: Vec<Option<ValueId>>) {
         for &index in inner.iter().filter(|&&index| index != last) {
@@ -126,7 +176,7 @@ impl<'a> Web<'a> {
         let Some(step) = &mut self.steps[last] else { return };
         step.action = Action::Known(op);
         step.outputs.truncate(1);
-        step.attributes = crate::attributes::Attributes::default();
+        step.attributes = Attributes::default();
         step.label = "".into();
         for &id in inputs.iter().flatten() {
             self.readers[id].push(last);
