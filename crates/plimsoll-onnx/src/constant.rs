@@ -62,7 +62,7 @@ fn is_uniform(tensor: &TensorProto) -> Option<bool> {
     let is_marked = tensor.external_data.iter().any(|entry| entry.key.as_deref() == Some(UNIFORM_KEY));
     match &tensor.raw_data {
         _ if is_marked => Some(true),
-        Some(bytes) if bytes.len() > 8 => Some(bytes.chunks(8).all(|part| part == &bytes[..part.len()])),
+        Some(bytes) if bytes.len() > 8 => Some(crate::slim::is_uniform(bytes)),
         // Elements that were skipped and not found equal carry no place; those of another file do.
         _ if is_external && tensor.external_data.is_empty() => Some(false),
         _ => None,

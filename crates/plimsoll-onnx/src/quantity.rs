@@ -59,6 +59,10 @@ impl Quantity {
         Self { fixed: self.fixed * by, per_sample: self.per_sample * by }
     }
 
+    fn scaled_down(self, by: f64) -> Self {
+        Self { fixed: self.fixed / by, per_sample: self.per_sample / by }
+    }
+
     /// The product, unless both depend on the batch.
     pub(crate) fn times(self, other: Self) -> Option<Self> {
         match (self.known(), other.known()) {
@@ -73,14 +77,14 @@ impl Quantity {
         let rounded = |value: f64| if is_whole { value.trunc() } else { value };
         match other.known() {
             Some(0.0) => None,
-            Some(by) => match self.known() {
-                Some(value) => Some(Self::new(rounded(value / by))),
-                None => {
-                    let quotient = Self { fixed: self.fixed / by, per_sample: self.per_sample / by };
-                    let is_exact = quotient.fixed.fract() == 0.0 && quotient.per_sample.fract() == 0.0;
-                    (is_exact || !is_whole).then_some(quotient)
+            Some(by) => {
+                let quotient = self.scaled_down(by);
+                let is_exact = quotient.fixed.fract() == 0.0 && quotient.per_sample.fract() == 0.0;
+                match self.known() {
+                    Some(_) => Some(Self::new(rounded(quotient.fixed))),
+                    None => (is_exact || !is_whole).then_some(quotient),
                 }
-            },
+            }
             // A multiple of the batch over another.
             None if self.fixed == 0.0 && other.fixed == 0.0 => {
                 Some(Self::new(rounded(self.per_sample / other.per_sample)))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::path::Path;
 
 use plimsoll_graph::Graph;
@@ -11,7 +11,7 @@ use crate::emit::emit;
 use crate::error::{OnnxError, Result};
 use crate::interpret::interpret;
 use crate::rewrite::rewrite;
-use crate::slim;
+use crate::slim::{self, Pass};
 
 /// What a user may decide about a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,7 +77,7 @@ pub fn parse_with(mut bytes: &[u8], name: &str, options: &ReadOptions) -> Result
     finish(&mut bytes, length, name, name.into(), options)
 }
 
-fn finish(reader: &mut impl Read, length: u64, what: &str, name: String, options: &ReadOptions) -> Result<OnnxGraph> {
+fn finish(reader: &mut impl Pass, length: u64, what: &str, name: String, options: &ReadOptions) -> Result<OnnxGraph> {
     let model = slim::read(reader, length, what)?;
     let mut program = interpret(model, what, options)?;
     rewrite(&mut program);

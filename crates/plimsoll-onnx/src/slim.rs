@@ -5,13 +5,16 @@
 //! lay in a file of their own (which is how large models are stored anyway). Names of scopes stay, other metadata and
 //! documentation go.
 
-use std::io::Read;
+use std::fs::File;
+use std::io::{BufReader, Read};
 
 use prost::Message;
 use prost::encoding::encode_varint;
 
 use crate::error::{OnnxError, Result};
-use crate::proto::ModelProto;
+use crate::proto::{
+    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, ValueInfoProto,
+};
 
 /// Nodes of all graphs and functions.
 const MAX_NODES: u64 = 200_000;
@@ -21,13 +24,15 @@ const MAX_STRUCTURE_BYTES: u64 = 256 << 20;
 const MAX_DEPTH: u32 = 24;
 /// Elements of tensors up to this size are kept: constants that shapes are computed from are small.
 const MAX_KEPT_BYTES: u64 = 16 << 10;
+/// Elements that are looked at to see whether all are equal.
+const HEAD_BYTES: u64 = 64 << 10;
 /// What a message or field takes beside its content.
 const OVERHEAD_BYTES: u64 = 48;
 /// Key under which a skipped tensor says that all its elements are equal.
 pub(crate) const UNIFORM_KEY: &str = "plimsoll.uniform";
 
 /// The model in a stream of bytes; `length` is how many there are.
-pub(crate) fn read(reader: &mut impl Read, length: u64, what: &str) -> Result<ModelProto> {
+pub(crate) fn read(reader: &mut impl Pass, length: u64, what: &str) -> Result<ModelProto> {
     let mut walk = Walk { reader, what, position: 0, charged: 0, nodes: 0 };
     let bytes = walk.message(length, Kind::Model, 0)?;
     ModelProto::decode(bytes.as_slice()).map_err(|error| OnnxError::Malformed {
@@ -63,6 +68,20 @@ enum Fate {
 }
 
 impl Kind {
+    /// What a message takes when it is decoded, empty as it may be.
+    const fn decoded_bytes(self) -> u64 {
+        let bytes = match self {
+            Self::Node => size_of::<NodeProto>(),
+            Self::Attribute => size_of::<AttributeProto>(),
+            Self::Tensor => size_of::<TensorProto>(),
+            Self::SparseTensor => size_of::<SparseTensorProto>(),
+            Self::Function => size_of::<FunctionProto>(),
+            Self::Graph => size_of::<GraphProto>(),
+            Self::Model | Self::Metadata | Self::Plain => size_of::<ValueInfoProto>(),
+        };
+        bytes as u64
+    }
+
     fn fate(self, field: u64) -> Fate {
         use Fate::{Drop, Elements, Follow, Keep};
         match (self, field) {
@@ -85,6 +104,34 @@ impl Kind {
     }
 }
 
+/// What can pass over bytes without reading them.
+pub(crate) trait Pass: Read {
+    /// Passes over bytes; an error if there are not as many.
+    fn pass(&mut self, bytes: u64) -> std::io::Result<()>;
+}
+
+impl Pass for &[u8] {
+    fn pass(&mut self, bytes: u64) -> std::io::Result<()> {
+        let rest = usize::try_from(bytes).ok().and_then(|bytes| self.get(bytes..));
+        *self = rest.ok_or(std::io::ErrorKind::UnexpectedEof)?;
+        Ok(())
+    }
+}
+
+impl Pass for BufReader<File> {
+    fn pass(&mut self, bytes: u64) -> std::io::Result<()> {
+        // The walk never asks for more than the file's length.
+        i64::try_from(bytes).map_or(Err(std::io::ErrorKind::UnexpectedEof.into()), |bytes| self.seek_relative(bytes))
+    }
+}
+
+/// Whether bytes repeat every eight, as equal elements do; zeros may be negative.
+pub(crate) fn is_uniform(bytes: &[u8]) -> bool {
+    let Some(first) = bytes.first_chunk::<8>() else { return true };
+    let is_repeated = bytes.chunks(8).all(|part| part == &first[..part.len()]);
+    is_repeated || bytes.chunks(4).all(|word| matches!(word, [0, 0, 0, 0 | 0x80]))
+}
+
 struct Walk<'a, R> {
     reader: &'a mut R,
     what: &'a str,
@@ -93,10 +140,10 @@ struct Walk<'a, R> {
     nodes: u64,
 }
 
-impl<R: Read> Walk<'_, R> {
+impl<R: Pass> Walk<'_, R> {
     /// A message of a length, without what is not needed.
     fn message(&mut self, length: u64, kind: Kind, depth: u32) -> Result<Vec<u8>> {
-        self.charge(OVERHEAD_BYTES)?;
+        self.charge(kind.decoded_bytes())?;
         if kind == Kind::Node {
             self.nodes += 1;
             if self.nodes > MAX_NODES {
@@ -239,22 +286,13 @@ impl<R: Read> Walk<'_, R> {
         Ok(bytes)
     }
 
-    /// Skips bytes; whether they repeat every eight, as equal elements do.
+    /// Skips bytes; whether they are equal elements, as far as their beginning tells.
     fn skip(&mut self, length: u64) -> Result<bool> {
-        let mut chunk = [0_u8; 1 << 14];
-        let (mut left, mut is_uniform) = (length, length > 0);
-        let mut first = [0_u8; 8];
-        while left > 0 {
-            let wanted = left.min(chunk.len() as u64) as usize;
-            self.reader.read_exact(&mut chunk[..wanted]).map_err(|error| self.failed(&error))?;
-            if left == length {
-                first.copy_from_slice(&chunk[..8]);
-            }
-            is_uniform = is_uniform && chunk[..wanted].chunks(8).all(|part| part == &first[..part.len()]);
-            self.position += wanted as u64;
-            left -= wanted as u64;
-        }
-        Ok(is_uniform)
+        let head = self.bytes(length.min(HEAD_BYTES))?;
+        let left = length - head.len() as u64;
+        self.reader.pass(left).map_err(|error| self.failed(&error))?;
+        self.position += left;
+        Ok(is_uniform(&head))
     }
 
     fn failed(&self, error: &std::io::Error) -> OnnxError {

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 /// Crates from top to bottom; each may import those above it.
-const ORDER: [&str; 9] = [
+const ORDER: [&str; 10] = [
     "plimsoll-graph",
     "plimsoll-zoo",
+    "plimsoll-onnx",
     "plimsoll-simulate",
     "plimsoll-features",
     "plimsoll-dataset",
@@ -24,7 +25,8 @@ const HEAVY: [(&str, &[&str]); 6] = [
     // Export reads weights out of Burn's modules, in one file.
     ("burn", &["plimsoll-model", "plimsoll-export"]),
     ("plotters", &["plimsoll-evaluation"]),
-    ("prost", &["plimsoll-export"]),
+    // One has the messages and reads them; the other writes them.
+    ("prost", &["plimsoll-onnx", "plimsoll-export"]),
     ("clap", &["plimsoll"]),
 ];
 

@@ -15,7 +15,7 @@ use plimsoll_graph::{
 
 use self::layout::Strides;
 use self::translate::{Translation, translate};
-use self::weights::{Role, Users, Weights};
+use self::weights::{Users, Weights};
 use crate::error::{OnnxError, Result};
 use crate::program::{Program, Step, ValueId};
 use crate::read::OnnxGraph;
@@ -181,17 +181,17 @@ impl Emitter<'_> {
                         *tensor = self.batched(step, id, *tensor);
                     }
                 }
-                self.node(step, Op::MatMul, inputs, weights, strides);
+                self.node(step, Op::MatMul, inputs, weights, strides.as_ref());
             }
             Op::BatchNorm => {
                 self.count_steps(step, &mut weights);
-                self.node(step, Op::BatchNorm, inputs, weights, strides);
+                self.node(step, Op::BatchNorm, inputs, weights, strides.as_ref());
             }
             Op::Activation { function, .. } => {
                 let inplace = self.is_inplace(step, function);
-                self.node(step, Op::Activation { function, inplace }, inputs, weights, strides);
+                self.node(step, Op::Activation { function, inplace }, inputs, weights, strides.as_ref());
             }
-            op => self.node(step, op, inputs, weights, strides),
+            op => self.node(step, op, inputs, weights, strides.as_ref()),
         }
     }
 
@@ -202,9 +202,9 @@ impl Emitter<'_> {
     fn is_inplace(&self, step: &Step, function: Activation) -> bool {
         let Some((tensor, _)) = step.input(0).and_then(|id| self.tensors[id].as_ref()) else { return false };
         let writer = self.writers.get(tensor).map(|&index| &self.parts.nodes[index].op);
-        let is_free = match (function, writer) {
-            (Activation::Relu, Some(Op::Conv(_) | Op::BatchNorm | Op::Binary { function: Binary::Add, .. })) => true,
-            (Activation::LeakyRelu, Some(Op::BatchNorm)) => true,
+        let is_free = match writer {
+            Some(Op::BatchNorm) => matches!(function, Activation::Relu | Activation::LeakyRelu),
+            Some(Op::Conv(_) | Op::Binary { function: Binary::Add, .. }) => function == Activation::Relu,
             _ => false,
         };
         is_free && step.input(0).is_some_and(|id| self.readers[id] == 1)
@@ -256,7 +256,7 @@ impl Emitter<'_> {
                 return;
             }
         }
-        self.node(step, Op::View, inputs, weights, strides);
+        self.node(step, Op::View, inputs, weights, strides.as_ref());
     }
 
     /// A linear layer on rows that do not stand one after the other copies them, and adds its bias afterwards.
@@ -321,7 +321,7 @@ impl Emitter<'_> {
         copy
     }
 
-    fn node(&mut self, step: &Step, op: Op, inputs: Vec<TensorId>, weights: Vec<WeightId>, strides: Option<Strides>) {
+    fn node(&mut self, step: &Step, op: Op, inputs: Vec<TensorId>, weights: Vec<WeightId>, strides: Option<&Strides>) {
         let is_main = !matches!(op, Op::View | Op::Copy) && self.leaves.contains(&step.module);
         let name = if is_main && !self.names.contains_key(&*step.module) {
             self.unique(&step.module)
@@ -329,7 +329,7 @@ impl Emitter<'_> {
             let own = if step.label.is_empty() { op.token() } else { &step.label };
             self.unique(&path(&step.module, own))
         };
-        let outputs: Vec<TensorId> = step.outputs.iter().map(|&id| self.tensor(id, strides.clone())).collect();
+        let outputs: Vec<TensorId> = step.outputs.iter().map(|&id| self.tensor(id, strides.cloned())).collect();
         for &output in &outputs {
             self.writers.insert(output, self.parts.nodes.len());
         }
@@ -425,9 +425,4 @@ fn flat(dims: &[Dim], kept: usize) -> Option<Vec<Dim>> {
 
 fn path(module: &str, own: &str) -> String {
     if module.is_empty() { own.into() } else { format!("{module}.{own}") }
-}
-
-#[expect(dead_code, reason = "roles are matched in `translate`")]
-const fn is_operand(role: Role) -> bool {
-    matches!(role, Role::Operand)
 }

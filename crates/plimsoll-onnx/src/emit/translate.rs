@@ -1,6 +1,8 @@
 //! What ONNX's operators are called in the graph format.
 
-use plimsoll_graph::{Activation, AttentionKernel, Binary, Conv, Op, Pool, PoolKind, RecurrentCell};
+use plimsoll_graph::{
+    Activation, AttentionKernel, Binary, Conv, Dim, Op, PadMode, Pool, PoolKind, RecurrentCell, Reduction,
+};
 
 use super::weights::Role;
 use crate::program::{Action, Program, Step, ValueId};
@@ -26,7 +28,7 @@ pub(super) fn translate(program: &Program, step: &Step) -> Translation {
     let other = |name: &str| Translation { op: Op::Other { name: name.into() }, operands: all() };
     let layered = |op: Op| Translation { op, operands: layer(&[Role::Operand, Role::Weight, Role::Bias]) };
     let name = match &step.action {
-        Action::Known(op) => return known(program, step, op),
+        Action::Known(op) => return known(step, op),
         Action::Onnx(name) => name.as_str(),
     };
     if let Some(function) = activation(program, step, name) {
@@ -55,8 +57,9 @@ pub(super) fn translate(program: &Program, step: &Step) -> Translation {
         "GatherElements" | "GatherND" => plain(Op::Gather),
         "MatMul" | "FusedMatMul" | "Gemm" | "FusedGemm" => product(program, step),
         "Einsum" if step.inputs.len() > 1 => plain(Op::MatMul),
-        "Einsum" => single(Op::Reduce),
-        "Add" | "Sub" | "Sum" | "Mean" | "BiasAdd" => plain(Op::Binary { function: Binary::Add, inplace: false }),
+        "Einsum" => single(reduce(Reduction::Sum)),
+        "Sub" => plain(Op::Binary { function: Binary::Subtract, inplace: false }),
+        "Add" | "Sum" | "Mean" | "BiasAdd" => plain(Op::Binary { function: Binary::Add, inplace: false }),
         "Mul" => plain(Op::Binary { function: Binary::Multiply, inplace: false }),
         "Div" => quotient(program, step),
         "Pow" | "Mod" | "Max" | "Min" | "Equal" | "Less" | "LessOrEqual" | "Greater" | "GreaterOrEqual" | "And"
@@ -73,9 +76,9 @@ pub(super) fn translate(program: &Program, step: &Step) -> Translation {
         "RandomUniform" | "RandomUniformLike" | "RandomNormal" | "RandomNormalLike" | "Bernoulli" | "Multinomial" => {
             Translation { op: Op::Copy, operands: Vec::new() }
         }
-        "Pad" => single(Op::Pad),
-        "ArgMax" | "ArgMin" => single(Op::Reduce),
-        name if name.starts_with("Reduce") => single(Op::Reduce),
+        "Pad" => single(Op::Pad { mode: pad_mode(step) }),
+        "ArgMax" | "ArgMin" => single(reduce(Reduction::Index)),
+        name if name.starts_with("Reduce") => single(reduce(reduction(name))),
         "Resize" | "Upsample" => single(Op::Upsample),
         "LSTM" => recurrent(program, step, RecurrentCell::Lstm),
         "GRU" => recurrent(program, step, RecurrentCell::Gru),
@@ -99,7 +102,7 @@ pub(super) fn translate(program: &Program, step: &Step) -> Translation {
 const BATCH_NORM: [Role; 5] =
     [Role::Operand, Role::Weight, Role::Bias, Role::Statistic("running_mean"), Role::Statistic("running_var")];
 
-/// ATen's names of operators that it spells in another way.
+/// `ATen`'s names of operators that it spells in another way.
 const ATEN: [(&str, &str); 18] = [
     ("Neg", "neg"),
     ("Exp", "exp"),
@@ -122,7 +125,7 @@ const ATEN: [(&str, &str); 18] = [
 ];
 
 /// A recognised operator: what it reads beside its operands are its weights, in order.
-fn known(program: &Program, step: &Step, op: &Op) -> Translation {
+fn known(step: &Step, op: &Op) -> Translation {
     let roles: &[Role] = match op {
         Op::BatchNorm => &BATCH_NORM,
         Op::Linear | Op::Conv(_) | Op::LayerNorm | Op::RmsNorm | Op::GroupNorm { .. } | Op::InstanceNorm => {
@@ -133,7 +136,6 @@ fn known(program: &Program, step: &Step, op: &Op) -> Translation {
     let inputs = step.inputs.iter().enumerate();
     let operands =
         inputs.filter_map(|(place, id)| id.map(|id| (id, roles.get(place).copied().unwrap_or(Role::Operand))));
-    let _ = program;
     Translation { op: op.clone(), operands: operands.collect() }
 }
 
@@ -155,7 +157,7 @@ fn activation(program: &Program, step: &Step, name: &str) -> Option<Activation> 
         "Clip" => match bounds(program, step) {
             (Some(low), Some(high)) if low == 0.0 && high == 6.0 => Activation::Relu6,
             (Some(low), Some(high)) if low == -1.0 && high == 1.0 => Activation::HardTanh,
-            (Some(low), None) if low == 0.0 => Activation::Relu,
+            (Some(0.0), None) => Activation::Relu,
             _ => return None,
         },
         _ => return None,
@@ -192,6 +194,30 @@ fn conv(program: &Program, step: &Step, transposed: bool) -> Conv {
         groups: whole(step, "group", 1).max(1),
         kernel,
         transposed,
+    }
+}
+
+const fn reduce(function: Reduction) -> Op {
+    Op::Reduce { function }
+}
+
+/// The function of an operator whose name begins with `Reduce`.
+fn reduction(name: &str) -> Reduction {
+    match name {
+        "ReduceMean" => Reduction::Mean,
+        "ReduceMax" | "ReduceMin" => Reduction::Amax,
+        "ReduceProd" => Reduction::Product,
+        "ReduceL1" | "ReduceL2" | "ReduceSumSquare" => Reduction::Norm,
+        "ReduceLogSumExp" => Reduction::LogSumExp,
+        _ => Reduction::Sum,
+    }
+}
+
+fn pad_mode(step: &Step) -> PadMode {
+    match step.attributes.text("mode") {
+        Some("reflect" | "wrap") => PadMode::Reflect,
+        Some("edge") => PadMode::Replicate,
+        _ => PadMode::Constant,
     }
 }
 
@@ -266,7 +292,7 @@ fn is_reversed(program: &Program, step: &Step) -> bool {
 }
 
 fn recurrent(program: &Program, step: &Step, cell: RecurrentCell) -> Translation {
-    let hidden = step.input(2).and_then(|id| program.value(id).dims().last().copied()).map_or(1, |dim| dim.factor());
+    let hidden = step.input(2).and_then(|id| program.value(id).dims().last().copied()).map_or(1, Dim::factor);
     let bidirectional = step.attributes.text("direction") == Some("bidirectional");
     // Further inputs are lengths and first states, which the graph format does not list.
     let roles = [Role::Operand, Role::Weight, Role::Weight, Role::Bias];

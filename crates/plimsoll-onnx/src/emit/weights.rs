@@ -46,13 +46,16 @@ const BUFFER_WORDS: [&str; 12] = [
     "buffer",
 ];
 
+/// A module, and what it uses a weight for.
+type Owner = (Rc<str>, &'static str);
+
 /// All weights of a graph.
 #[derive(Default)]
 pub(super) struct Weights {
     pub(super) all: Vec<Weight>,
     names: HashMap<String, u32>,
     /// By stored tensor, and by module for those that an exporter merged.
-    known: HashMap<(usize, Option<(Rc<str>, &'static str)>), WeightId>,
+    known: HashMap<(usize, Option<Owner>), WeightId>,
     constants: HashMap<ValueId, WeightId>,
     /// Merged weights that could not be told apart.
     pub(super) shared: Vec<String>,

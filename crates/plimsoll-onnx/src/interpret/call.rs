@@ -40,10 +40,12 @@ pub(super) enum Outcome {
 }
 
 impl Outcome {
+    #[expect(clippy::unnecessary_wraps, reason = "rules end with it, and give results")]
     pub(super) fn one(dtype: DType, dims: impl IntoIterator<Item = Dim>) -> Result<Vec<Self>> {
         Ok(vec![Self::New(dtype, Shape::new(dims))])
     }
 
+    #[expect(clippy::unnecessary_wraps, reason = "rules end with it, and give results")]
     pub(super) fn view(dtype: DType, dims: impl IntoIterator<Item = Dim>) -> Result<Vec<Self>> {
         Ok(vec![Self::View(dtype, Shape::new(dims))])
     }

@@ -101,23 +101,15 @@ impl Interpreter<'_> {
         let context = self.context(call);
         let find = |name| call.attributes.graph(name).ok_or_else(|| context.bad(format!("a branch `{name}`"), "none"));
         let (then, other) = (find("then_branch")?, find("else_branch")?);
-        let taken = match condition {
-            Some(condition) => {
-                if condition == 0.0 {
-                    other
-                } else {
-                    then
-                }
-            }
-            None => {
-                let larger = if other.node.len() > then.node.len() { other } else { then };
-                self.program.warn(format!(
-                    "`{}` (If) depends on the data: the larger branch, of {} nodes, is counted",
-                    call.node,
-                    larger.node.len()
-                ));
-                larger
-            }
+        let taken = if let Some(condition) = condition {
+            if condition == 0.0 { other } else { then }
+        } else {
+            let larger = if other.node.len() > then.node.len() { other } else { then };
+            let count = larger.node.len();
+            let warning =
+                format!("`{}` (If) depends on the data: the larger branch, of {count} nodes, is counted", call.node);
+            self.program.warn(warning);
+            larger
         };
         let results = self.body(taken.clone())?;
         for (name, id) in call.outputs.iter().zip(results) {

@@ -119,11 +119,8 @@ fn broadcast(cx: Context<'_>, dtype: DType) -> Result<Vec<Outcome>> {
 /// A conversion between floats is left to the training setup's precision.
 fn cast(cx: Context<'_>, to: DType) -> Result<Vec<Outcome>> {
     let input = cx.value(0)?;
-    if to == input.dtype
-        || (to.is_float()
-            && input.dtype.is_float()
-            && !input.numbers.as_ref().is_some_and(|_| input.weight().is_none()))
-    {
+    let is_precision = to.is_float() && input.dtype.is_float() && input.folded().is_none();
+    if to == input.dtype || is_precision {
         return Ok(vec![Outcome::Same(cx.id(0)?)]);
     }
     Outcome::one(to, input.dims().iter().copied())

@@ -4,7 +4,7 @@ use plimsoll_graph::{DType, Dim, Shape};
 
 use super::call::{Context, Outcome, Volume};
 use super::picked::picked;
-use super::shapes::{first_as_it_is, listed_dims};
+use super::shapes::listed_dims;
 use crate::constant::MAX_ELEMENTS;
 use crate::error::Result;
 use crate::quantity::Quantity;
@@ -293,12 +293,8 @@ pub(super) fn concat(cx: Context<'_>) -> Result<Vec<Outcome>> {
     }
     dims[axis] = cx.dim(total)?;
     let numbers = numbers.filter(|numbers| dims.len() == 1 && numbers.len() as u64 <= MAX_ELEMENTS);
-    match numbers {
-        Some(numbers) => Ok(vec![Outcome::Known(first.dtype, Shape::new(dims), Some(numbers))]),
-        None => {
-            let mut outcomes = first_as_it_is(cx)?;
-            outcomes[0] = Outcome::New(first.dtype, Shape::new(dims));
-            Ok(outcomes)
-        }
-    }
+    Ok(vec![match numbers {
+        Some(numbers) => Outcome::Known(first.dtype, Shape::new(dims), Some(numbers)),
+        None => Outcome::New(first.dtype, Shape::new(dims)),
+    }])
 }

@@ -2,7 +2,7 @@
 
 use plimsoll_graph::{DType, Dim, Shape};
 
-use super::call::{Context, Outcome};
+use super::call::{Context, Outcome, few_elements};
 use super::picked::picked;
 use crate::constant::MAX_ELEMENTS;
 use crate::error::Result;
@@ -13,16 +13,17 @@ pub(super) fn split(cx: Context<'_>) -> Result<Vec<Outcome>> {
     let axis = cx.axis(cx.call.attributes.int_or("axis", 0), input.rank())?;
     let parts = cx.call.outputs.len() as u64;
     let whole = input.dims()[axis];
-    let extents: Vec<Dim> = match cx.numbers(1)? {
-        Some(sizes) => sizes.iter().map(|&size| cx.dim(size)).collect::<Result<_>>()?,
-        None => match cx.call.attributes.ints("split") {
-            Some(sizes) => sizes.iter().map(|&size| cx.dim(Quantity::new(size as f64))).collect::<Result<_>>()?,
-            None => {
-                let whole = cx.fixed(whole)?;
-                let each = whole.div_ceil(parts.max(1));
-                (0..parts).map(|part| Dim::Fixed(each.min(whole.saturating_sub(part * each)))).collect()
-            }
-        },
+    let sizes: Option<Vec<Quantity>> = match (cx.numbers(1)?, cx.call.attributes.ints("split")) {
+        (Some(sizes), _) => Some(sizes.to_vec()),
+        (None, Some(sizes)) => Some(sizes.iter().map(|&size| Quantity::new(size as f64)).collect()),
+        (None, None) => None,
+    };
+    let extents: Vec<Dim> = if let Some(sizes) = sizes {
+        sizes.into_iter().map(|size| cx.dim(size)).collect::<Result<_>>()?
+    } else {
+        let whole = cx.fixed(whole)?;
+        let each = whole.div_ceil(parts.max(1));
+        (0..parts).map(|part| Dim::Fixed(each.min(whole.saturating_sub(part.saturating_mul(each))))).collect()
     };
     if extents.len() as u64 != parts {
         return Err(cx.bad(format!("{parts} sizes, one an output"), extents.len().to_string()));
@@ -192,7 +193,23 @@ pub(super) fn one_hot(cx: Context<'_>) -> Result<Vec<Outcome>> {
     let axis = cx.axis(cx.call.attributes.int_or("axis", -1), indices.len() + 1)?;
     let mut dims = indices.to_vec();
     dims.insert(axis, depth);
-    Outcome::one(cx.dtype(2)?, dims)
+    let values = cx.value(2)?;
+    if let (Some(places), Some(&[off, on]), Dim::Fixed(depth)) = (cx.value(0)?.folded(), values.folded(), depth) {
+        // The places of a shape without the axis, and along it.
+        let own = Shape::new(indices.iter().copied());
+        let extents: Vec<usize> = own.dims().iter().map(|dim| dim.factor() as usize).collect();
+        let inner: usize = extents[axis..].iter().product();
+        let count = few_elements(&dims).unwrap_or(0);
+        let numbers = (0..count).map(|index| {
+            let (outer, at, rest) = (index / (depth as usize * inner), index / inner % depth as usize, index % inner);
+            let place = places.get(outer * inner + rest).and_then(|place| place.whole())?;
+            let place = if place < 0 { place + depth as i64 } else { place };
+            Some(if place == at as i64 { on } else { off })
+        });
+        let numbers = numbers.collect::<Option<Vec<Quantity>>>().filter(|numbers| !numbers.is_empty());
+        return Ok(vec![Outcome::Known(values.dtype, Shape::new(dims), numbers)]);
+    }
+    Outcome::one(values.dtype, dims)
 }
 
 pub(super) fn range(cx: Context<'_>) -> Result<Vec<Outcome>> {

@@ -71,10 +71,11 @@ pub(super) fn reduce(cx: Context<'_>) -> Result<Vec<Outcome>> {
         None => (0..rank).collect(),
     };
     let keeps = cx.call.attributes.int_or("keepdims", 1) != 0;
-    let dims = input.dims().iter().enumerate().filter_map(|(axis, &dim)| match axes.contains(&axis) {
-        false => Some(dim),
-        true => keeps.then_some(Dim::Fixed(1)),
-    });
+    let dims = input
+        .dims()
+        .iter()
+        .enumerate()
+        .filter_map(|(axis, &dim)| if axes.contains(&axis) { keeps.then_some(Dim::Fixed(1)) } else { Some(dim) });
     let shape = Shape::new(dims);
     if let (Some(numbers), true) = (input.folded(), axes.len() == rank) {
         let number = match cx.call.op.as_str() {
@@ -105,10 +106,10 @@ pub(super) fn arg(cx: Context<'_>) -> Result<Vec<Outcome>> {
     let dims = cx.dims(0)?;
     let axis = cx.axis(cx.call.attributes.int_or("axis", 0), dims.len())?;
     let keeps = cx.call.attributes.int_or("keepdims", 1) != 0;
-    let dims = dims.iter().enumerate().filter_map(|(place, &dim)| match place == axis {
-        false => Some(dim),
-        true => keeps.then_some(Dim::Fixed(1)),
-    });
+    let dims = dims
+        .iter()
+        .enumerate()
+        .filter_map(|(place, &dim)| if place == axis { keeps.then_some(Dim::Fixed(1)) } else { Some(dim) });
     Outcome::one(DType::Int64, dims)
 }
 

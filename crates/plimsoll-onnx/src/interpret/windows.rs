@@ -73,7 +73,7 @@ fn slid(cx: Context<'_>, spatial: &[Dim], kernel: &[u64]) -> Result<Vec<Dim>> {
 }
 
 /// Batch, channels and spatial dimensions.
-fn planes<'a>(cx: Context<'a>, index: usize) -> Result<(Dim, Dim, &'a [Dim])> {
+fn planes(cx: Context<'_>, index: usize) -> Result<(Dim, Dim, &[Dim])> {
     match cx.dims(index)? {
         [batch, channels, spatial @ ..] => Ok((*batch, *channels, spatial)),
         other => Err(cx.bad_shape("batch, channels and spatial dimensions", other)),
@@ -140,13 +140,13 @@ pub(super) fn resize(cx: Context<'_>) -> Result<Vec<Outcome>> {
         Some(axes) => cx.axes(axes, rank)?,
         None => (0..rank).collect(),
     };
-    let scales = match cx.call.attributes.floats("scales") {
-        Some(scales) => Some(scales.iter().map(|&scale| Quantity::new(f64::from(scale))).collect::<Vec<_>>()),
-        None => {
-            let place = if cx.call.op == "Upsample" || cx.call.opset < 11 { 1 } else { 2 };
-            cx.find(place).and_then(|value| value.numbers.as_deref()).map(<[Quantity]>::to_vec)
-        }
-    };
+    let place = if cx.call.op == "Upsample" || cx.call.opset < 11 { 1 } else { 2 };
+    let listed = cx
+        .call
+        .attributes
+        .floats("scales")
+        .map(|scales| scales.iter().map(|&scale| Quantity::new(f64::from(scale))).collect::<Vec<_>>());
+    let scales = listed.or_else(|| cx.find(place).and_then(|value| value.numbers.as_deref()).map(<[Quantity]>::to_vec));
     let mut dims = input.dims().to_vec();
     let set = |place: usize, dims: &mut Vec<Dim>, extent: Quantity| -> Result<()> {
         let axis = *axes.get(place).ok_or_else(|| cx.bad(format!("{} extents", axes.len()), "more"))?;

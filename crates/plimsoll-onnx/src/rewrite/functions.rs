@@ -5,9 +5,11 @@ use plimsoll_graph::Activation;
 /// Where functions are compared: both tails, both sides of every kink.
 pub(super) const SAMPLES: [f64; 9] = [-7.5, -3.4, -2.6, -0.9, -0.3, 0.4, 1.7, 3.2, 6.6];
 
+type Function = fn(f64) -> f64;
+
 /// The function with these values at the samples.
 pub(super) fn function_of(values: &[f64; SAMPLES.len()]) -> Option<Activation> {
-    let candidates: [(Activation, fn(f64) -> f64); 10] = [
+    let candidates: [(Activation, Function); 10] = [
         (Activation::Gelu, |x| 0.5 * x * (1.0 + erf(x / std::f64::consts::SQRT_2))),
         (Activation::Gelu, |x| 0.5 * x * (1.0 + (0.797_884_560_8 * (x + 0.044_715 * x.powi(3))).tanh())),
         (Activation::Gelu, |x| x * sigmoid(1.702 * x)),
@@ -19,7 +21,7 @@ pub(super) fn function_of(values: &[f64; SAMPLES.len()]) -> Option<Activation> {
         (Activation::Sigmoid, sigmoid),
         (Activation::Softplus, softplus),
     ];
-    let fits = |function: fn(f64) -> f64| {
+    let fits = |function: Function| {
         SAMPLES.iter().zip(values).all(|(&x, &value)| {
             let wanted = function(x);
             (value - wanted).abs() <= 2e-4 * (1.0 + wanted.abs())

@@ -3,7 +3,7 @@
 use plimsoll_graph::Op;
 
 use super::web::Web;
-use crate::program::{Action, ValueId};
+use crate::program::ValueId;
 
 /// Group norms: a reshape to (samples, groups, rest), an instance norm, the reshape back, scale and shift.
 pub(super) fn groups(web: &mut Web<'_>) {
@@ -164,9 +164,4 @@ fn root_mean_square(web: &Web<'_>, last: usize) -> Option<Found> {
     chain.extend(more);
     chain.push(last);
     Some(Found { source, op: Op::RmsNorm, chain })
-}
-
-#[expect(dead_code, reason = "names the action for readers of this file")]
-const fn is_known(action: &Action) -> bool {
-    matches!(action, Action::Known(_))
 }
