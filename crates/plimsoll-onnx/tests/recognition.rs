@@ -406,3 +406,68 @@ fn products_of_transposed_values_copy_and_tell_activations_of_unknown_slope() {
     assert_eq!(ops(&graph), ["view", "copy", "linear", "add", "prelu"]);
     assert!(matches!(graph.nodes()[4].op, Op::Activation { function: Activation::Prelu, .. }));
 }
+
+#[test]
+fn a_stack_of_recurrent_layers_is_one() {
+    let mut model = Model::new(17);
+    model.input("x", DataType::Float, vec![Extent::Fixed(5), Extent::Named("batch"), Extent::Fixed(8)]);
+    let mut value = "x".to_owned();
+    let (axis, width) = (model.wholes(&[1]), [8, 16]);
+    for (layer, width) in width.into_iter().enumerate() {
+        let w = model.weight(&format!("gru.w{layer}"), &[1, 48, width]);
+        let r = model.weight(&format!("gru.r{layer}"), &[1, 48, 16]);
+        let outputs = model.nodes_of("GRU", &[&value, &w, &r], 2, vec![int("hidden_size", 16)]);
+        value = model.node("Squeeze", &[&outputs[0], &axis], vec![]);
+    }
+    model.output(&value);
+    let graph = read(model).graph;
+    assert_eq!(ops(&graph), ["recurrent", "view"]);
+    assert!(matches!(graph.nodes()[0].op, Op::Recurrent { hidden: 16, layers: 2, .. }));
+    assert_eq!(graph.parameter_count(), 48 * (8 + 16 + 16 + 16));
+}
+
+#[test]
+fn what_the_optimiser_of_onnx_runtime_fused_is_taken_apart() {
+    let mut model = Model::of_input(17, &[6, 16]);
+    let (weight, bias) = (model.weight("qkv.weight", &[16, 48]), model.weight("qkv.bias", &[48]));
+    let (gamma, beta) = (model.weight("norm.weight", &[16]), model.weight("norm.bias", &[16]));
+    let attended = model.node("Attention", &["x", &weight, &bias], vec![int("num_heads", 4)]);
+    let output = model.node("SkipLayerNormalization", &[&attended, "x", &gamma, &beta], vec![]);
+    model.output(&output);
+    for node in &mut model.graph.node {
+        node.domain = Some("com.microsoft".into());
+    }
+    let graph = read(model).graph;
+    assert_eq!(ops(&graph), ["linear", "view", "attention_fused", "add", "layer_norm"]);
+    assert_eq!(graph.parameter_count(), 16 * 48 + 48 + 32);
+}
+
+#[test]
+fn attention_of_operator_set_23_keeps_its_heads() {
+    let mut model = Model::of_input(23, &[6, 32]);
+    let keys = model.weight("k.weight", &[32, 16]);
+    let (key, value) = (model.node("MatMul", &["x", &keys], vec![]), model.node("MatMul", &["x", &keys], vec![]));
+    let attributes = vec![int("q_num_heads", 4), int("kv_num_heads", 2), int("is_causal", 1)];
+    let output = model.node("Attention", &["x", &key, &value], attributes);
+    model.output(&output);
+    let graph = read(model).graph;
+    let wanted = |op: &Op| matches!(op, Op::Attention { heads: 4, kv_heads: 2, causal: true, .. });
+    assert!(graph.nodes().iter().any(|node| wanted(&node.op)));
+    assert_eq!(shape_of_output(&graph), [Dim::Batch(1), Dim::Fixed(6), Dim::Fixed(32)]);
+}
+
+#[test]
+fn folding_is_suspected_only_where_weights_lost_their_names() {
+    for (suffix, is_suspected) in [("weight", false), ("kernel", true)] {
+        let mut model = Model::of_input(17, &[4, 8, 8]);
+        let mut value = "x".to_owned();
+        for layer in 0..10 {
+            let weight = model.weight(&format!("conv{layer}.{suffix}"), &[4, 4, 1, 1]);
+            let bias = model.weight(&format!("conv{layer}.bias"), &[4]);
+            value = model.node("Conv", &[&value, &weight, &bias], vec![]);
+        }
+        model.output(&value);
+        let warnings = read(model).warnings;
+        assert_eq!(warnings.iter().any(|warning| warning.contains("lower bound")), is_suspected, "{warnings:?}");
+    }
+}

@@ -363,7 +363,8 @@ impl Emitter<'_> {
                     _ => strides.viewed(from, to),
                 }
             }
-            Op::Attention { .. } => Some(Strides::tokens_first(to)),
+            // Results of recurrent layers stand direction by direction within a step of the sequence.
+            Op::Attention { .. } | Op::Recurrent { .. } => Some(Strides::tokens_first(to)),
             // Depthwise kernels write row by row.
             Op::Conv(conv) if conv.groups > 1 => None,
             Op::Conv(_) | Op::BatchNorm | Op::Pool(_) | Op::Upsample => strides

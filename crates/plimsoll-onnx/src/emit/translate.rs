@@ -131,11 +131,13 @@ fn known(step: &Step, op: &Op) -> Translation {
         Op::Linear | Op::Conv(_) | Op::LayerNorm | Op::RmsNorm | Op::GroupNorm { .. } | Op::InstanceNorm => {
             &[Role::Operand, Role::Weight, Role::Bias]
         }
+        Op::Recurrent { .. } => &[Role::Operand],
         _ => &[],
     };
+    // A stack of layers has the weights of each.
+    let rest = if matches!(op, Op::Recurrent { .. }) { Role::Weight } else { Role::Operand };
     let inputs = step.inputs.iter().enumerate();
-    let operands =
-        inputs.filter_map(|(place, id)| id.map(|id| (id, roles.get(place).copied().unwrap_or(Role::Operand))));
+    let operands = inputs.filter_map(|(place, id)| id.map(|id| (id, roles.get(place).copied().unwrap_or(rest))));
     Translation { op: op.clone(), operands: operands.collect() }
 }
 

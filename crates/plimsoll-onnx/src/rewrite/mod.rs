@@ -12,6 +12,7 @@ mod norms;
 mod own_statistics;
 mod restored;
 mod runtime;
+mod stacks;
 mod web;
 
 use crate::program::Program;
@@ -21,8 +22,15 @@ pub(crate) fn rewrite(program: &mut Program) {
     runtime::take_apart(program);
     own_statistics::forget(program);
     restored::put_back(program);
-    let passes: [fn(&mut web::Web<'_>); 6] =
-        [norms::groups, norms::rows, activations::recognise, noise::recognise, attention::recognise, linear::recognise];
+    let passes: [fn(&mut web::Web<'_>); 7] = [
+        norms::groups,
+        norms::rows,
+        activations::recognise,
+        noise::recognise,
+        attention::recognise,
+        linear::recognise,
+        stacks::join,
+    ];
     for pass in passes {
         let mut web = web::Web::new(program);
         pass(&mut web);

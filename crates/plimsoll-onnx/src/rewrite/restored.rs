@@ -99,6 +99,11 @@ fn add_weight(program: &mut Program, name: String, channels: u64) -> ValueId {
 
 fn is_suspicious(program: &Program) -> bool {
     let is_norm = |step: &Step| step.op().contains("Norm") || step.op() == "LRN";
-    let with_bias = program.steps.iter().filter(|step| step.op() == "Conv" && step.input(2).is_some()).count();
+    // A layer that kept its parameter's name was not rewritten.
+    let is_rewritten = |step: &&Step| {
+        let stored = step.input(1).and_then(|id| program.value(id).weight()).map(|index| &program.stored[index].name);
+        step.op() == "Conv" && step.input(2).is_some() && stored.is_some_and(|name| !name.ends_with(".weight"))
+    };
+    let with_bias = program.steps.iter().filter(is_rewritten).count();
     with_bias >= MANY && !program.steps.iter().any(is_norm)
 }
