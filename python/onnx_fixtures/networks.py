@@ -18,7 +18,8 @@ class Gate(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Weighs the channels of ``(batch, channels, height, width)``."""
         weights = F.silu(self.reduce(x.mean((2, 3), keepdim=True)))
-        return x * torch.sigmoid(self.expand(weights))
+        gated: torch.Tensor = x * torch.sigmoid(self.expand(weights))
+        return gated
 
 
 class Convolutions(nn.Module):
@@ -43,7 +44,8 @@ class Convolutions(nn.Module):
         x = self.act(self.norm(self.stem(x)))
         x = x + self.gate(F.hardswish(self.norm2(self.depthwise(x))))
         x = F.mish(self.groups(self.mix(x)))
-        return self.head(self.drop(self.pool(x).flatten(1)))
+        scores: torch.Tensor = self.head(self.drop(self.pool(x).flatten(1)))
+        return scores
 
 
 class Attention(nn.Module):
@@ -61,7 +63,8 @@ class Attention(nn.Module):
         qkv = self.qkv(x).reshape(batch, tokens, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
         query, key, value = qkv.unbind(0)
         x = F.scaled_dot_product_attention(query, key, value)
-        return self.proj(x.transpose(1, 2).reshape(batch, tokens, width))
+        result: torch.Tensor = self.proj(x.transpose(1, 2).reshape(batch, tokens, width))
+        return result
 
 
 class DropPath(nn.Module):
@@ -96,7 +99,8 @@ class Block(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Of ``(batch, tokens, width)``."""
         x = x + self.path(self.attn(self.norm1(x)))
-        return x + self.fc2(self.act(self.fc1(self.norm2(x))))
+        result: torch.Tensor = x + self.fc2(self.act(self.fc1(self.norm2(x))))
+        return result
 
 
 class Tokens(nn.Module):
@@ -114,7 +118,8 @@ class Tokens(nn.Module):
         """Scores of ``(batch, 3, 16, 16)``."""
         x = self.embed(x).flatten(2).transpose(1, 2)
         x = torch.cat((self.cls_token.expand(x.shape[0], -1, -1), x), 1) + self.pos_embed
-        return self.head(self.block(x)[:, 0])
+        scores: torch.Tensor = self.head(self.block(x)[:, 0])
+        return scores
 
 
 NETWORKS: dict[str, type[nn.Module]] = {"convolutions": Convolutions, "tokens": Tokens}
