@@ -156,6 +156,18 @@ class Biased(nn.Module):
         return cast(torch.Tensor, self.out(mixed.transpose(1, 2).reshape(batch, tokens, width)))
 
 
+class Affine(nn.Module):
+    """``beta + alpha * x``, in one operator, as a ResMLP has it."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.alpha, self.beta = nn.Parameter(torch.empty(1, width)), nn.Parameter(torch.empty(1, width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Scales and shifts."""
+        return torch.addcmul(self.beta, self.alpha, x)
+
+
 class Tied(nn.Module):
     """A language model whose last layer is its table."""
 
@@ -444,6 +456,7 @@ CASES: dict[str, Case] = {
         f"aten_{name}": Case(lambda function=function: _vector(Lambda(function)), VECTOR)  # type: ignore[misc]
         for name, function in ATEN.items()
     },
+    "aten_addcmul": Case(lambda: _vector(Affine(32)), VECTOR),
     "aten_pixel_shuffle": Case(lambda: _image(nn.PixelShuffle(2), nn.PixelUnshuffle(2)), IMAGE),
     "aten_im2col": Case(
         lambda: _image(Lambda(lambda x: F.unfold(x, 3, padding=1).unflatten(2, x.shape[2:])), channels=72), IMAGE

@@ -15,6 +15,10 @@ How a capture works, one file a step:
 * ``tidy`` removes what the forward pass does not need, such as views around a matrix product;
 * ``batch`` compares two captures and makes the batch symbolic;
 * ``graph`` is the graph itself, its check and its JSON form.
+
+``steps`` records what a training step of a captured model allocates and frees: ``storages`` follows tensors through
+it, ``cuda_kernels`` does what a GPU's kernels do where the meta device shows something else, ``step_events`` writes it
+down for a graph file.
 """
 
 from plimsoll_gpu.capture import CaptureError, CaptureWarning, capture, to_text

@@ -2,9 +2,9 @@
 
 use jsonschema::Validator;
 use plimsoll_graph::{
-    Activation, AttentionKernel, Binary, Conv, DType, Family, Graph, GraphBuilder, GraphParts, Node, Op, PadMode, Pool,
-    PoolKind, RecurrentCell, Reduction, Result, Shape, TensorId, TensorSpec, Weight, WeightId, WeightKind, json,
-    summary,
+    Activation, AttentionKernel, Binary, Conv, ConvolutionPass, DType, Family, Graph, GraphBuilder, GraphParts, Loss,
+    Node, NodeId, Op, PadMode, Pool, PoolKind, Precision, RecordedEvent, RecurrentCell, Reduction, Result, Shape, Size,
+    StepRecord, TensorId, TensorSpec, Weight, WeightId, WeightKind, json, summary,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value};
@@ -107,6 +107,35 @@ fn chain() -> Result<Graph> {
     })
 }
 
+/// A layer with a record that has an event of every kind.
+fn recorded() -> Result<Graph> {
+    let mut b = GraphBuilder::new("recorded", Family::Cnn);
+    let image = b.input("image", Shape::batched(&[3, 8, 8]), DType::Float32);
+    let conv =
+        Conv { kernel: vec![3, 3], stride: vec![], padding: vec![], dilation: vec![], groups: 1, transposed: false };
+    let conv = b.conv("conv", image, 4, conv, false)?;
+    let events = vec![
+        RecordedEvent::Allocate(0),
+        RecordedEvent::Hold(0),
+        RecordedEvent::ZeroGrad,
+        RecordedEvent::Node(Some(NodeId(0))),
+        RecordedEvent::Allocate(0),
+        RecordedEvent::Convolve(ConvolutionPass::Forward),
+        RecordedEvent::Multiply,
+        RecordedEvent::Node(None),
+        RecordedEvent::Loss,
+        RecordedEvent::Backward,
+        RecordedEvent::Sum(0, 1),
+        RecordedEvent::Scatter(0, 1, 1),
+        RecordedEvent::Allocate(1),
+        RecordedEvent::Accumulate(2, WeightId(0)),
+        RecordedEvent::Free(1),
+    ];
+    let sizes = vec![Size { fixed: 0, per_sample: 768 }, Size { fixed: 432, per_sample: 0 }];
+    let record = StepRecord { precision: Precision::Fp32, loss: Loss::Own, is_exact: false, sizes, events };
+    b.finish(&[conv])?.with_step_records(vec![record])
+}
+
 fn convolutional() -> Result<Graph> {
     let mut b = GraphBuilder::new("convolutional", Family::Cnn);
     let x = b.input("x", Shape::batched(&[3, 32, 32]), DType::Float32);
@@ -143,7 +172,7 @@ fn the_schema_is_a_schema() {
 fn what_is_written_fits_the_schema() {
     let validator = validator();
     let print = include_str!("summaries/encoder.torchinfo.txt");
-    for graph in [chain(), convolutional(), transformer(), summary::parse(print, "print")] {
+    for graph in [chain(), convolutional(), transformer(), summary::parse(print, "print"), recorded()] {
         let text = json::write(&graph.expect("valid"));
         assert_eq!(complaints(&validator, &text), [""; 0], "{text}");
     }
@@ -169,6 +198,9 @@ fn the_lists_of_schema_document_and_code_are_the_same() {
     assert!(all_are::<PoolKind>(&attributes("pool", "kind"), 4));
     assert!(all_are::<Binary>(&attributes("binary", "function"), 5));
     assert!(all_are::<AttentionKernel>(&attributes("attention", "kernel"), 2));
+    let step = |field: &str| list(&format!("/$defs/step/properties/{field}/enum"));
+    assert_eq!(step("precision"), Precision::ALL.map(Precision::name));
+    assert!(all_are::<Loss>(&step("loss"), 3));
     assert!(all_are::<PadMode>(&attributes("pad", "mode"), 3));
     assert!(all_are::<Reduction>(&attributes("reduce", "function"), 10));
     assert!(all_are::<RecurrentCell>(&attributes("recurrent", "cell"), 3));

@@ -24,6 +24,7 @@ const CHECKS: &str = "PyTorch makes and drops small integers to check masks";
 ///
 /// Zero and zero means that some allocations come in another order, or are made for a moment only.
 const DEVIATIONS: &[(&str, u64, u64, &str)] = &[
+    ("aten_addcmul", 0, 0, "an operator with three gradients sums each as it comes"),
     ("aten_clamp_min", 0, 35, "a clamp does not say how many limits it has"),
     ("aten_maximum", 0, 259, "an operator of two tensors without a name keeps both, and takes no masks"),
     ("aten_roll", 0, 0, "a copy does not say that it rolls, and rolls its gradient back"),

@@ -6,10 +6,10 @@ use super::rules::{Keep, Rule, Scratch, Scratches, Site};
 pub(super) fn rule(name: &str, site: Site<'_>) -> Option<Rule> {
     let one = Scratch::Held(site.width.saturating_mul(site.output));
     let (mask, number) = (Scratch::Held(site.output), Scratch::Held(site.width));
-    let kept = kept(name)?;
     if name.starts_with("addcmul") {
-        return Some(sum_and_product(kept, site, one));
+        return Some(sum_and_product(site, one));
     }
+    let kept = kept(name)?;
     let before = match name.trim_end_matches('_') {
         // Signs, cosines, twice the root.
         "abs" | "sin" | "sqrt" => Scratches::of([one]),
@@ -25,11 +25,11 @@ pub(super) fn rule(name: &str, site: Site<'_>) -> Option<Rule> {
 }
 
 /// A sum and a product in one, of tensors and weights: what is added to is not kept, factors are.
-fn sum_and_product(kept: Rule, site: Site<'_>, one: Scratch) -> Rule {
+fn sum_and_product(site: Site<'_>, one: Scratch) -> Rule {
     let is_of_weights = site.node.inputs.len() < 3;
     let input = if is_of_weights { Keep::ForOthers } else { Keep::Never };
     let after = if is_of_weights { Scratches::of([one]) } else { Scratches::NONE };
-    Rule { input, others: Keep::Always, after, ..kept }
+    Rule { input, others: Keep::Always, after, ..Rule::ELEMENTWISE }
 }
 
 /// Whether a rule tells what autograd keeps of an operator of a name.

@@ -80,7 +80,7 @@ pub(super) fn attention(site: Site<'_>, heads: u64, kernel: AttentionKernel, dro
         AttentionKernel::Fused => {
             let width = site.output / sequences.saturating_mul(query_tokens).max(1);
             let heads = Heads { sequences, tokens: query_tokens, width };
-            if is_flash(site, width) { flash(heads) } else { masked(efficient(site, heads), site, heads, key_tokens) }
+            if is_flash(site, width) { flash(heads) } else { masked(&efficient(site, heads), site, heads, key_tokens) }
         }
         // The softmax; with dropout its mask and the dropped weights too; scaled copies of query and key.
         AttentionKernel::Eager => {
@@ -109,18 +109,18 @@ struct Heads {
 }
 
 /// The memory-efficient kernel reads the mask as numbers in rows of a multiple of 16, and differentiates it in full.
-fn masked(rule: Rule, site: Site<'_>, heads: Heads, key_tokens: u64) -> Rule {
+fn masked(rule: &Rule, site: Site<'_>, heads: Heads, key_tokens: u64) -> Rule {
     const ALIGNMENT: u64 = 16;
-    let Some(&mask) = site.node.inputs.get(MASK) else { return rule };
+    let Some(&mask) = site.node.inputs.get(MASK) else { return *rule };
     let columns = key_tokens.max(1);
     let row = columns.next_multiple_of(ALIGNMENT).saturating_mul(site.width);
     let is_float = site.workload.graph().tensor(mask).dtype.is_float();
     let mask_gradient = heads.sequences.saturating_mul(heads.tokens).saturating_mul(row);
     if is_float && columns.is_multiple_of(ALIGNMENT) {
-        return Rule { mask_gradient, ..rule };
+        return Rule { mask_gradient, ..*rule };
     }
     let copy = (site.workload.elements(mask) / columns).saturating_mul(row);
-    Rule { mask_gradient, unkept_from: MASK, extra: [rule.extra[0], copy, 0], ..rule }
+    Rule { mask_gradient, unkept_from: MASK, extra: [rule.extra[0], copy, 0], ..*rule }
 }
 
 /// PyTorch prefers `FlashAttention` where there is one: Ampere and later, half-wide numbers, no mask, heads up to 256.
