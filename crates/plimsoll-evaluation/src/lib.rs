@@ -28,8 +28,8 @@ pub use prediction::{Prediction, predict, published_predictions};
 pub use prediction_file::{read_predictions, write_predictions};
 pub use report::{DataDescription, Report, ReportFiles, Section};
 pub use scores::{
-    Bootstrap, Interval, Intervals, MemoryScores, ScoreContext, Scores, SizeClass, TargetMap, TargetScores,
-    write_scores,
+    Bootstrap, BoundScores, DecisionScores, Interval, Intervals, LevelScores, MemoryScores, ScoreContext, Scores,
+    SizeClass, TargetMap, TargetScores, write_scores,
 };
 pub use timeline::{Timeline, TimelineMoment, TimelineTable};
 pub use workspaces::WorkspaceScores;

@@ -7,13 +7,16 @@ use std::path::Path;
 
 use plimsoll_dataset::{Doubt, Label, Outcome, Target, UTILISATION};
 use plimsoll_graph::Family;
-use plimsoll_model::Estimate;
+use plimsoll_model::{Bounds, Estimate};
 use polars::prelude::{Column, DataFrame, NamedFrom, ParquetWriter, PlSmallStr, Series};
 
 use crate::error::{EvaluationError, Result};
 use crate::prediction::Prediction;
 use crate::replace_file::replace_file;
 use table::Table;
+
+/// The columns of upper bounds, in the order of their levels.
+const BOUND_COLUMNS: [&str; 4] = ["bound_p50_mib", "bound_p90_mib", "bound_p95_mib", "bound_p99_mib"];
 
 /// One column of a file. Utilisation is in its outside unit here: GPUTL in percent.
 enum Cells {
@@ -69,6 +72,9 @@ pub fn read_predictions(path: &Path) -> Result<Vec<Prediction>> {
     let (simulated, estimated) = (table.number("simulated_mib")?, table.number("estimated_peak_memory_mib")?);
     let log_scale = table.number("estimated_log_scale")?;
     let (doubt, reading) = (text("doubt")?, table.number("reading_mib")?);
+    let bounds = BOUND_COLUMNS.map(|name| table.number(name));
+    let [p50, p90, p95, p99] = bounds;
+    let (p50, p90, p95, p99, ood) = (p50?, p90?, p95?, p99?, table.number("ood")?);
     let measured_utilisation = table.utilisation("")?;
     let estimated_utilisation = table.utilisation("estimated_")?;
 
@@ -104,6 +110,8 @@ pub fn read_predictions(path: &Path) -> Result<Vec<Prediction>> {
                 estimate: Estimate {
                     peak_memory_mib: estimated[row],
                     log_scale: log_scale[row],
+                    bounds: (|| Some(Bounds { p50: p50[row]?, p90: p90[row]?, p95: p95[row]?, p99: p99[row]? }))(),
+                    ood: ood[row].unwrap_or_default(),
                     utilisation: std::array::from_fn(|metric| estimated_utilisation[metric][row]),
                 },
                 simulated_mib: simulated[row],
@@ -147,7 +155,12 @@ fn columns(predictions: &[Prediction]) -> Vec<(String, Cells)> {
         ("estimated_log_scale".to_owned(), number(|row| row.estimate.log_scale)),
         ("doubt".to_owned(), text(|row| row.doubt.as_ref().map_or("", |doubt| &doubt.reason))),
         ("reading_mib".to_owned(), number(|row| row.doubt.as_ref().map(|doubt| doubt.reading_mib))),
+        ("ood".to_owned(), number(|row| Some(row.estimate.ood))),
     ];
+    for (level, name) in BOUND_COLUMNS.into_iter().enumerate() {
+        let bound = |row: &Prediction| row.estimate.bounds.map(|bounds| bounds.to_array()[level]);
+        columns.push((name.to_owned(), Cells::Number(predictions.iter().map(bound).collect())));
+    }
     for (index, metric) in UTILISATION.into_iter().enumerate() {
         let outside = |ratio: Option<f64>| ratio.map(|ratio| ratio * metric.per_ratio());
         let measured = predictions.iter().map(|row| outside(row.utilisation[index])).collect();
@@ -216,6 +229,8 @@ mod tests {
         out_of_memory.fold = Some(4);
         out_of_memory.utilisation = [Some(0.5), None, Some(0.25), None, None, Some(1.0)];
         out_of_memory.estimate.log_scale = Some(0.03);
+        out_of_memory.estimate.bounds = Some(Bounds { p50: 50_000.0, p90: 51_000.5, p95: 52_000.0, p99: 60_000.25 });
+        out_of_memory.estimate.ood = 0.75;
         let mut unknown = row("c:3", 0.0, 0.0);
         unknown.outcome = Outcome::Unknown;
         unknown.estimate = Estimate { utilisation: [Some(0.75); 6], ..Estimate::default() };

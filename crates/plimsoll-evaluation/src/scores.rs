@@ -1,6 +1,7 @@
 //! Scores of an estimator on one data set and split.
 
 mod bootstrap;
+mod bounds;
 mod size_class;
 mod target_scores;
 
@@ -13,6 +14,7 @@ use plimsoll_graph::Family;
 use serde::{Deserialize, Serialize};
 
 pub use bootstrap::{Bootstrap, Interval, Intervals};
+pub use bounds::{BoundScores, DecisionScores, LevelScores};
 pub use size_class::SizeClass;
 pub(crate) use target_scores::quantile;
 pub use target_scores::{MemoryScores, TargetScores};

@@ -56,6 +56,7 @@ fn predictions(estimator: &str, rows: usize, spread: f64, bias: f64, learned: bo
                     peak_memory_mib: Some(peak_mib * (bias + errors.logistic(spread)).exp()),
                     log_scale: learned.then_some(spread),
                     utilisation: if learned { ratios.map(|ratio| Some(guess(ratio, &mut errors))) } else { [None; 6] },
+                    ..Estimate::default()
                 },
                 simulated_mib: Some(0.8 * peak_mib),
                 doubt: None,
@@ -163,7 +164,7 @@ fn one_row_and_rows_of_nothing_but_zero_can_be_drawn() {
     let mut rows = predictions("mlp", 1, 0.1, 0.0, true);
     rows[0].outcome = Outcome::Measured { peak_mib: 0.0 };
     rows[0].utilisation = [Some(0.0); 6];
-    rows[0].estimate = Estimate { peak_memory_mib: Some(0.0), log_scale: None, utilisation: [Some(0.0); 6] };
+    rows[0].estimate = Estimate { peak_memory_mib: Some(0.0), utilisation: [Some(0.0); 6], ..Estimate::default() };
     for rows in [predictions("mlp", 1, 0.1, 0.0, true), rows] {
         let section = Section::new("One", ScoreContext::new("one", "test"), rows);
         let html = Report { sections: vec![section], ..Report::default() }.html().expect("drawn");

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use plimsoll_dataset::Label;
 use plimsoll_graph::GpuCatalogue;
-use plimsoll_model::{Estimator, Learned};
+use plimsoll_model::{Estimator, LEVELS, Learned};
 use prost::Message;
 
 use crate::error::Result;
@@ -55,6 +56,9 @@ pub fn export(learned: &Learned, folder: &Path, settings: &ExportSettings) -> Re
         inputs: interface::inputs(&description.settings, &description.schema),
         outputs: interface::outputs(description),
         schema: description.schema.clone(),
+        labels: Label::ALL.to_vec(),
+        levels: LEVELS.to_vec(),
+        calibration: description.calibration.clone(),
         gpus: GpuVocabulary::new(&description.data.gpus, settings.catalogue),
         data: description.data.clone(),
         settings: description.settings.clone(),

@@ -1,5 +1,6 @@
 //! Features as the raw inputs of exported networks.
 
+use plimsoll_dataset::{Label, Sample};
 use plimsoll_features::{FeatureSchema, Features};
 
 use crate::error::{ExportError, Result};
@@ -13,8 +14,10 @@ pub struct RawInputs {
     pub summary: Vec<f32>,
     /// GPU features, `[rows, g]`.
     pub gpu: Vec<f32>,
-    /// Reserved memory and context as simulated, `[rows, 2]`.
+    /// Reserved memory, context and live peak as simulated, `[rows, 3]`.
     pub simulated_mib: Vec<f32>,
+    /// Label definitions as indices into [`Label::ALL`], `[rows]`.
+    pub label: Vec<i64>,
     /// The layer sequences, where the network reads them.
     pub sequence: Option<RawSequence>,
 }
@@ -33,12 +36,12 @@ pub struct RawSequence {
 }
 
 impl RawInputs {
-    /// Packs features, with so many layers of padding beyond the longest sequence.
+    /// Packs the features of samples, with so many layers of padding beyond the longest sequence.
     ///
     /// # Errors
     /// No features at all, features of another schema, and numbers that are not finite.
-    pub fn new(features: &[&Features], with_layers: bool, padding: usize) -> Result<Self> {
-        if features.is_empty() {
+    pub fn new(samples: &[&Sample], with_layers: bool, padding: usize) -> Result<Self> {
+        if samples.is_empty() {
             return Err(ExportError::Inputs {
                 what: "a batch".into(),
                 expected: "at least one row".into(),
@@ -46,24 +49,28 @@ impl RawInputs {
             });
         }
         let schema = FeatureSchema::current();
+        let features: Vec<&Features> = samples.iter().map(|sample| &sample.features).collect();
+        let index = |sample: &&Sample| Label::ALL.iter().position(|label| *label == sample.label).unwrap_or_default();
         let mut inputs = Self {
             rows: features.len(),
             summary: Vec::with_capacity(features.len() * schema.summary.len()),
             gpu: Vec::with_capacity(features.len() * schema.gpu.len()),
-            simulated_mib: Vec::with_capacity(features.len() * 2),
+            simulated_mib: Vec::with_capacity(features.len() * 3),
+            label: samples.iter().map(|sample| index(sample) as i64).collect(),
             sequence: None,
         };
         for (row, features) in features.iter().enumerate() {
             check(row, "summary features", &features.summary, schema.summary.len())?;
             check(row, "GPU features", &features.gpu, schema.gpu.len())?;
             check(row, "layer features", &features.layers, features.tokens.len() * schema.layer.len())?;
-            let simulated = [features.analytic.reserved_mib, features.analytic.context_mib];
-            check(row, "simulated memory", &simulated, 2)?;
+            let analytic = &features.analytic;
+            let simulated = [analytic.reserved_mib, analytic.context_mib, analytic.live_peak_mib];
+            check(row, "simulated memory", &simulated, 3)?;
             inputs.summary.extend(&features.summary);
             inputs.gpu.extend(&features.gpu);
             inputs.simulated_mib.extend(simulated);
         }
-        inputs.sequence = with_layers.then(|| RawSequence::new(features, schema.layer.len(), padding));
+        inputs.sequence = with_layers.then(|| RawSequence::new(&features, schema.layer.len(), padding));
         Ok(inputs)
     }
 }

@@ -1,8 +1,8 @@
 //! What goes into an exported network and what comes out: one list for graph, metadata and manifest.
 
-use plimsoll_dataset::UTILISATION;
+use plimsoll_dataset::{Label, UTILISATION};
 use plimsoll_features::FeatureSchema;
-use plimsoll_model::{Description, NetworkSettings, OutputSettings, Settings};
+use plimsoll_model::{Description, LEVELS, NetworkSettings, OutputSettings, Settings};
 use serde::{Deserialize, Serialize};
 
 use crate::onnx::{ElementType, Extent};
@@ -13,6 +13,8 @@ pub const SUMMARY: &str = "summary";
 pub const GPU: &str = "gpu";
 /// What the simulator says of memory.
 pub const SIMULATED: &str = "simulated_mib";
+/// How memory is read.
+pub const LABEL: &str = "label";
 /// Operator tokens.
 pub const TOKENS: &str = "tokens";
 /// Raw numbers of the layers.
@@ -21,6 +23,10 @@ pub const LAYERS: &str = "layers";
 pub const MASK: &str = "mask";
 /// Peak memory.
 pub const PEAK_MEMORY: &str = "peak_memory_mib";
+/// Upper bounds of peak memory.
+pub const QUANTILES: &str = "peak_memory_quantiles_mib";
+/// How far a workload lies from what was measured.
+pub const OUT_OF_DISTRIBUTION: &str = "out_of_distribution";
 /// Spread of peak memory.
 pub const SCALE: &str = "scale";
 /// Utilisation.
@@ -98,9 +104,17 @@ pub fn inputs(settings: &Settings, schema: &FeatureSchema) -> Vec<Port> {
         port(
             SIMULATED,
             float,
-            vec![batch(), fixed(2)],
+            vec![batch(), fixed(3)],
             "MiB",
-            "What the replayed allocator reserves at its peak; nominal memory of context and libraries.",
+            "What the replayed allocator reserves at its peak; nominal memory of context and libraries; bytes alive at \
+             the peak.",
+        ),
+        port(
+            LABEL,
+            ElementType::Int64,
+            vec![batch()],
+            "index",
+            format!("How memory is read, as an index into: {}.", Label::ALL.map(Label::name).join(", ")),
         ),
     ];
     if matches!(settings.network, NetworkSettings::Transformer { .. }) {
@@ -178,6 +192,27 @@ pub fn outputs(description: &Description) -> Vec<Port> {
         })
         .collect();
     ports.push(utilisation);
+    ports.push(port(
+        OUT_OF_DISTRIBUTION,
+        float,
+        vec![batch(), fixed(1)],
+        "score",
+        "0 for a workload within the ranges of all that was fitted to, towards 1 for one outside of many; bounds are \
+         wider by it.",
+    ));
+    if description.calibration.is_some() {
+        ports.push(port(
+            QUANTILES,
+            float,
+            vec![batch(), fixed(LEVELS.len())],
+            "MiB",
+            format!(
+                "Calibrated upper bounds of peak memory: shares of {} of jobs stay below. A job fits a GPU with 95 % \
+                 confidence where the third is at most the GPU's memory.",
+                LEVELS.map(|level| level.to_string()).join(", ")
+            ),
+        ));
+    }
     ports
 }
 

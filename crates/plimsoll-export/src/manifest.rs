@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use plimsoll_dataset::Label;
 use plimsoll_features::FeatureSchema;
-use plimsoll_model::{DataDescription, Settings};
+use plimsoll_model::{Calibration, DataDescription, Settings};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ExportError, Result};
@@ -37,6 +38,13 @@ pub struct Manifest {
     pub outputs: Vec<Port>,
     /// Token vocabulary, and names and order of all features.
     pub schema: FeatureSchema,
+    /// Label definitions in the order of the input `label`. Ask for the one that is to be compared with:
+    /// `nvidia_smi_device` for whether a job fits a GPU.
+    pub labels: Vec<Label>,
+    /// Levels of the columns of `peak_memory_quantiles_mib`.
+    pub levels: Vec<f64>,
+    /// What its bounds were calibrated on, which is part of the model; null where it has none.
+    pub calibration: Option<Calibration>,
     /// Known GPUs.
     pub gpus: GpuVocabulary,
     /// What it was fitted to: data, split, label definition and hash.
@@ -81,7 +89,7 @@ pub struct Parity {
 
 impl Manifest {
     /// Version of the format that this build writes.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// Reads the manifest of a folder.
     ///

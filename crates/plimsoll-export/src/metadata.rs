@@ -1,6 +1,7 @@
 //! Metadata inside the model file: enough to use it when the manifest is lost.
 
-use plimsoll_model::Learned;
+use plimsoll_dataset::Label;
+use plimsoll_model::{LEVELS, Learned};
 use serde::Serialize;
 
 use crate::interface::{self, Port};
@@ -18,6 +19,9 @@ pub(crate) fn metadata(learned: &Learned, estimator: &str, metrics: &serde_json:
         ("estimator", estimator.to_owned()),
         ("schema_version", schema.version.to_string()),
         ("label", data.label.name().to_owned()),
+        ("labels", json(&Label::ALL)),
+        ("bound_levels", json(&LEVELS)),
+        ("calibration", json(&description.calibration)),
         ("data_hash", data.hash.clone()),
         ("data", json(data)),
         ("training_gpus", json(&data.gpus)),

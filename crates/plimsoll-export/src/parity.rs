@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::{ExportError, Result};
 use crate::files;
 use crate::inputs::RawInputs;
-use crate::interface::{self, BIN_PROBABILITIES, PEAK_MEMORY, Port, SCALE, UTILISATION_RATIOS};
+use crate::interface::{
+    self, BIN_PROBABILITIES, OUT_OF_DISTRIBUTION, PEAK_MEMORY, Port, QUANTILES, SCALE, UTILISATION_RATIOS,
+};
 use crate::onnx::ElementType;
 use crate::weights;
 
@@ -35,7 +37,7 @@ pub struct ParityCases {
     pub plimsoll_parity: u32,
     /// The largest relative difference that counts as the same.
     pub tolerance: f64,
-    /// Outputs other than `peak_memory_mib` and `scale` are compared as if they were at least this.
+    /// Outputs other than `peak_memory_mib`, its quantiles and `scale` are compared as if they were at least this.
     pub ratio_floor: f64,
     /// The cases.
     pub cases: Vec<ParityCase>,
@@ -79,7 +81,7 @@ pub enum Elements {
 
 impl ParityCases {
     /// Version of the format that this build writes.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// Runs samples through a network, in batches of several sizes.
     ///
@@ -131,13 +133,12 @@ pub fn relative_difference(one: f64, other: f64, floor: f64) -> f64 {
 
 /// The floor under which values of an output are not told apart.
 pub fn comparison_floor(output: &str) -> f64 {
-    if matches!(output, PEAK_MEMORY | SCALE) { 0.0 } else { RATIO_FLOOR }
+    if matches!(output, PEAK_MEMORY | QUANTILES | SCALE) { 0.0 } else { RATIO_FLOOR }
 }
 
 fn case(learned: &Learned, samples: &[&Sample], padding: usize) -> Result<ParityCase> {
     let description = learned.description();
-    let features: Vec<_> = samples.iter().map(|sample| &sample.features).collect();
-    let raw = RawInputs::new(&features, learned.network().reads_layers(), padding)?;
+    let raw = RawInputs::new(samples, learned.network().reads_layers(), padding)?;
     let layers = raw.sequence.as_ref().map_or(0, |sequence| sequence.layers);
     let tensor = |port: &Port, data: Elements| NamedTensor {
         name: port.name.clone(),
@@ -156,6 +157,7 @@ fn case(learned: &Learned, samples: &[&Sample], padding: usize) -> Result<Parity
 /// Raw inputs in the order of [`interface::inputs`].
 fn elements(raw: RawInputs) -> Vec<Elements> {
     let mut elements = [raw.summary, raw.gpu, raw.simulated_mib].map(Elements::Numbers).to_vec();
+    elements.push(Elements::Wholes(raw.label));
     if let Some(sequence) = raw.sequence {
         elements.push(Elements::Wholes(sequence.tokens));
         elements.push(Elements::Numbers(sequence.numbers));
@@ -174,6 +176,11 @@ fn expected(learned: &Learned, samples: &[&Sample], output: &str) -> Elements {
     match output {
         PEAK_MEMORY => column(&|row| estimates[row].peak_memory_mib),
         SCALE => column(&|row| estimates[row].log_scale),
+        OUT_OF_DISTRIBUTION => column(&|row| Some(estimates[row].ood)),
+        QUANTILES => {
+            let bounds = estimates.iter().flat_map(|estimate| estimate.bounds.expect(known).to_array());
+            Elements::Numbers(bounds.map(|mib| mib as f32).collect())
+        }
         UTILISATION_RATIOS => {
             let ratios = estimates.iter().flat_map(|estimate| estimate.utilisation);
             // A metric that the training data lacked is not estimated; the exported column is 0.

@@ -4,7 +4,7 @@ use burn::module::Param;
 use burn::nn::transformer::{TransformerEncoder, TransformerEncoderLayer};
 use burn::nn::{LayerNorm, Linear};
 use burn::tensor::{Device, Tensor};
-use plimsoll_model::network::{Dense, Heads, Network};
+use plimsoll_model::network::{Dense, Heads, Member, Network, QuantileHead};
 
 /// A tensor of weights.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +38,18 @@ pub(crate) struct Stack {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HeadWeights {
     pub(crate) memory: (Affine, Affine),
+    /// What label definitions add to the hidden layer of memory.
+    pub(crate) label: Weight,
     pub(crate) utilisation: (Affine, Affine),
+}
+
+/// The head for upper quantiles.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct QuantileWeights {
+    pub(crate) trunk: Stack,
+    /// What label definitions add to the trunk's output.
+    pub(crate) label: Weight,
+    pub(crate) output: Affine,
 }
 
 /// One layer of the encoder.
@@ -65,25 +76,27 @@ pub(crate) struct Reader {
     pub(crate) norm: Norm,
 }
 
-/// A whole network.
+/// One network.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Weights {
     pub(crate) reader: Option<Reader>,
     pub(crate) trunk: Stack,
     pub(crate) utilisation_trunk: Stack,
     pub(crate) heads: HeadWeights,
+    pub(crate) quantiles: Option<QuantileWeights>,
 }
 
 impl Weights {
-    pub(crate) fn of(network: &Network) -> Self {
-        match network {
-            Network::Mlp(network) => Self {
+    pub(crate) fn of(member: &Member) -> Self {
+        match member {
+            Member::Mlp(network) => Self {
                 reader: None,
                 trunk: stack(&network.trunk),
                 utilisation_trunk: stack(&network.utilisation_trunk),
                 heads: heads(&network.heads),
+                quantiles: network.quantiles.as_ref().map(quantiles),
             },
-            Network::Transformer(network) => {
+            Member::Transformer(network) => {
                 let reader = Reader {
                     tokens: weight(&network.token.weight),
                     numbers: affine(&network.numbers),
@@ -97,6 +110,7 @@ impl Weights {
                     trunk: stack(&network.trunk),
                     utilisation_trunk: stack(&network.utilisation_trunk),
                     heads: heads(&network.heads),
+                    quantiles: network.quantiles.as_ref().map(quantiles),
                 }
             }
         }
@@ -105,9 +119,9 @@ impl Weights {
 
 /// Where the weights of a network lie.
 pub(crate) fn device(network: &Network) -> Device {
-    let heads = match network {
-        Network::Mlp(network) => &network.heads,
-        Network::Transformer(network) => &network.heads,
+    let heads = match network.members.first().expect("at least one network") {
+        Member::Mlp(network) => &network.heads,
+        Member::Transformer(network) => &network.heads,
     };
     heads.memory.output.weight.val().device()
 }
@@ -134,8 +148,13 @@ fn stack(dense: &Dense) -> Stack {
 fn heads(heads: &Heads) -> HeadWeights {
     HeadWeights {
         memory: (affine(&heads.memory.hidden), affine(&heads.memory.output)),
+        label: weight(&heads.memory.label.weight),
         utilisation: (affine(&heads.utilisation_hidden), affine(&heads.utilisation_output)),
     }
+}
+
+fn quantiles(head: &QuantileHead) -> QuantileWeights {
+    QuantileWeights { trunk: stack(&head.trunk), label: weight(&head.label.weight), output: affine(&head.output) }
 }
 
 fn encoder_layer(layer: &TransformerEncoderLayer) -> EncoderLayer {

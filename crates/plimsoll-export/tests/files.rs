@@ -14,7 +14,7 @@ use plimsoll_features::FeatureSchema;
 use plimsoll_graph::GpuCatalogue;
 use plimsoll_model::OutputSettings;
 use prost::Message;
-use support::{BINS, MLP, TRANSFORMER, fit, samples};
+use support::{BINS, CALIBRATED, MLP, TRANSFORMER, fit, samples};
 
 fn decode(folder: &Path) -> ModelProto {
     let bytes = std::fs::read(folder.join(MODEL_FILE)).expect("a model");
@@ -37,7 +37,7 @@ fn describe(value: &ValueInfoProto) -> (String, i32, String) {
 #[test]
 fn the_model_declares_what_it_reads_and_gives() {
     let folder = tempfile::tempdir().expect("a folder");
-    let learned = fit(TRANSFORMER, OutputSettings::Regression, &samples(24, 1));
+    let learned = fit(TRANSFORMER, OutputSettings::Regression, &samples(CALIBRATED, 1));
     let manifest = export(&learned, folder.path(), &ExportSettings::default()).expect("exports");
     let model = decode(folder.path());
     assert_eq!((model.ir_version, model.opset_import[0].version), (Some(8), Some(17)));
@@ -48,14 +48,20 @@ fn the_model_declares_what_it_reads_and_gives() {
     let expected = [
         text("summary", 1, &format!("batch x {}", schema.summary.len())),
         text("gpu", 1, &format!("batch x {}", schema.gpu.len())),
-        text("simulated_mib", 1, "batch x 2"),
+        text("simulated_mib", 1, "batch x 3"),
+        text("label", 7, "batch"),
         text("tokens", 7, "batch x layers"),
         text("layers", 1, &format!("batch x layers x {}", schema.layer.len())),
         text("mask", 9, "batch x layers"),
     ];
     assert_eq!(graph.input.iter().map(describe).collect::<Vec<_>>(), expected);
-    let expected =
-        [text("peak_memory_mib", 1, "batch x 1"), text("scale", 1, "batch x 1"), text("utilisation", 1, "batch x 6")];
+    let expected = [
+        text("peak_memory_mib", 1, "batch x 1"),
+        text("scale", 1, "batch x 1"),
+        text("utilisation", 1, "batch x 6"),
+        text("out_of_distribution", 1, "batch x 1"),
+        text("peak_memory_quantiles_mib", 1, "batch x 4"),
+    ];
     assert_eq!(graph.output.iter().map(describe).collect::<Vec<_>>(), expected);
     let names = |values: &[ValueInfoProto]| values.iter().map(|value| value.name().to_owned()).collect::<Vec<_>>();
     assert_eq!(manifest.inputs.iter().map(|port| port.name.clone()).collect::<Vec<_>>(), names(&graph.input));
@@ -146,8 +152,8 @@ fn the_manifest_survives_its_file_and_knows_its_model() {
     let path = folder.join(MANIFEST_FILE);
     let text = std::fs::read_to_string(&path).expect("a manifest");
     for (broken, hint) in [
-        (text.replace("\"plimsoll_manifest\": 1", "\"plimsoll_manifest\": 9"), "version 9"),
-        (text.replace("\"plimsoll_manifest\": 1,", ""), "no `plimsoll_manifest`"),
+        (text.replace("\"plimsoll_manifest\": 2", "\"plimsoll_manifest\": 9"), "version 9"),
+        (text.replace("\"plimsoll_manifest\": 2,", ""), "no `plimsoll_manifest`"),
         ("[".to_owned(), "EOF"),
     ] {
         std::fs::write(&path, broken).expect("writes");
@@ -181,7 +187,7 @@ fn parity_cases_survive_their_file() {
         ("transformer", TRANSFORMER, OutputSettings::Regression),
         ("transformer-bins", TRANSFORMER, BINS),
     ] {
-        let learned = fit(network, output, &samples(40, 1));
+        let learned = fit(network, output, &samples(CALIBRATED, 1));
         let folder = folder.join(name);
         export(&learned, &folder, &ExportSettings::default()).expect("exports");
         let unseen = samples(60, 2);

@@ -9,9 +9,9 @@ mod tract;
 use plimsoll_dataset::Sample;
 use plimsoll_export::onnx::proto::ModelProto;
 use plimsoll_export::{Elements, ParityCases, TOLERANCE, encode, interface};
-use plimsoll_model::{Estimator, Learned, NetworkSettings, OutputSettings};
+use plimsoll_model::{Estimator, Learned, OutputSettings};
 use prost::Message;
-use support::{BINS, MLP, TRANSFORMER, fit, samples};
+use support::{BINS, CALIBRATED, MLP, TRANSFORMER, fit, fit_pair, samples};
 use tract::{Tract, numbers};
 
 fn bytes(learned: &Learned) -> Vec<u8> {
@@ -39,12 +39,12 @@ fn perturbed(samples: &[Sample]) -> Vec<Sample> {
     samples
 }
 
-fn check(network: NetworkSettings, output: OutputSettings) {
-    let learned = fit(network, output, &samples(40, 1));
-    let tract = Tract::new(&bytes(&learned));
+fn check(learned: &Learned) {
+    let tract = Tract::new(&bytes(learned));
+    assert!(learned.description().calibration.is_some(), "bounds are compared too");
     let unseen = samples(60, 2);
     for (what, samples) in [("generated", &unseen), ("perturbed", &perturbed(&unseen))] {
-        let cases = ParityCases::new(&learned, &samples.iter().collect::<Vec<_>>()).expect("sound samples");
+        let cases = ParityCases::new(learned, &samples.iter().collect::<Vec<_>>()).expect("sound samples");
         let sizes: std::collections::BTreeSet<_> = cases.cases.iter().map(|case| &case.inputs[0].shape[0]).collect();
         assert!(sizes.len() > 3, "several batch sizes: {sizes:?}");
         let difference = cases.cases.iter().map(|case| tract.difference(case)).fold(0.0, f64::max);
@@ -55,22 +55,31 @@ fn check(network: NetworkSettings, output: OutputSettings) {
 
 #[test]
 fn an_mlp_gives_the_same_estimates() {
-    check(MLP, OutputSettings::Regression);
+    check(&fit(MLP, OutputSettings::Regression, &samples(CALIBRATED, 1)));
 }
 
 #[test]
 fn a_transformer_gives_the_same_estimates() {
-    check(TRANSFORMER, OutputSettings::Regression);
+    check(&fit(TRANSFORMER, OutputSettings::Regression, &samples(CALIBRATED, 1)));
 }
 
 #[test]
 fn an_mlp_classifier_gives_the_same_estimates() {
-    check(MLP, BINS);
+    check(&fit(MLP, BINS, &samples(CALIBRATED, 1)));
 }
 
 #[test]
 fn a_transformer_classifier_gives_the_same_estimates() {
-    check(TRANSFORMER, BINS);
+    check(&fit(TRANSFORMER, BINS, &samples(CALIBRATED, 1)));
+}
+
+#[test]
+fn networks_side_by_side_are_averaged_alike() {
+    for network in [MLP, TRANSFORMER] {
+        let learned = fit_pair(network, &samples(CALIBRATED, 1));
+        assert_eq!(learned.network().members.len(), 2);
+        check(&learned);
+    }
 }
 
 #[test]
@@ -82,7 +91,7 @@ fn what_stands_in_padding_never_reaches_an_estimate() {
     for case in &cases.cases {
         let clean = tract.run(&case.inputs);
         let mut soiled = case.clone();
-        let [.., tokens, layers, mask] = &mut soiled.inputs[..] else { panic!("six inputs") };
+        let [.., tokens, layers, mask] = &mut soiled.inputs[..] else { panic!("seven inputs") };
         let (Elements::Wholes(tokens), Elements::Numbers(layers), Elements::Flags(mask)) =
             (&mut tokens.data, &mut layers.data, &mask.data)
         else {
@@ -136,8 +145,8 @@ fn what_was_never_recorded_is_zero_and_says_so() {
 /// scores of a query alike, which softmax does not see.
 #[test]
 fn any_damaged_weight_is_noticed() {
-    for (network, output) in [(MLP, BINS), (TRANSFORMER, OutputSettings::Regression)] {
-        let learned = fit(network, output, &samples(40, 1));
+    for (network, output, rows) in [(MLP, BINS, 40), (TRANSFORMER, OutputSettings::Regression, CALIBRATED)] {
+        let learned = fit(network, output, &samples(rows, 1));
         let model = ModelProto::decode(bytes(&learned).as_slice()).expect("own bytes");
         let cases = ParityCases::new(&learned, &samples(9, 5).iter().collect::<Vec<_>>()).expect("sound samples");
         let graph = model.graph.as_ref().expect("a graph");

@@ -2,6 +2,8 @@
 
 use plimsoll_dataset::Sample;
 
+use crate::bounds::Bounds;
+use crate::calibration::{Calibration, Scores};
 use crate::error::{ModelError, Result};
 use crate::estimate::Estimate;
 use crate::estimator::{Estimator, Fit};
@@ -50,7 +52,8 @@ impl Estimator for Analytic {
     }
 }
 
-/// Fits one constant on top of an analytic quantity: the median of what it lacks.
+/// Fits one constant on top of an analytic quantity: the median of what it lacks. Its bounds are calibrated on the same
+/// rows: one constant does not adapt itself to thousands of them.
 impl Fit for Analytic {
     type Fitted = WithConstant;
     type Error = ModelError;
@@ -64,7 +67,16 @@ impl Fit for Analytic {
             expected: "at least one row with measured memory".into(),
             found: format!("{} rows without", training.len()),
         })?;
-        Ok(WithConstant { analytic: *self, constant_mib, name: format!("{}+constant", (*self).name()) })
+        let mut fitted = WithConstant {
+            analytic: *self,
+            constant_mib,
+            name: format!("{}+constant", (*self).name()),
+            calibration: None,
+        };
+        let score = |sample: &&Sample| Scores::of(sample, [fitted.mib(sample).ln(); 4]);
+        let scores: Vec<Scores> = training.iter().filter_map(score).collect();
+        fitted.calibration = Calibration::of(&scores);
+        Ok(fitted)
     }
 }
 
@@ -74,12 +86,17 @@ pub struct WithConstant {
     analytic: Analytic,
     constant_mib: f64,
     name: String,
+    calibration: Option<Calibration>,
 }
 
 impl WithConstant {
     /// The constant, MiB.
     pub const fn constant_mib(&self) -> f64 {
         self.constant_mib
+    }
+
+    fn mib(&self, sample: &Sample) -> f64 {
+        (self.analytic.mib(sample) + self.constant_mib).max(1.0)
     }
 }
 
@@ -89,7 +106,14 @@ impl Estimator for WithConstant {
     }
 
     fn estimate(&self, samples: &[&Sample]) -> Vec<Estimate> {
-        samples.iter().map(|sample| memory((self.analytic.mib(sample) + self.constant_mib).max(1.0))).collect()
+        let estimate = |sample: &&Sample| {
+            let mib = self.mib(sample);
+            let bounds = |calibration: &Calibration| {
+                Bounds::from_logarithms(calibration.offsets(sample.label).log.map(|offset| mib.ln() + offset))
+            };
+            Estimate { bounds: self.calibration.as_ref().map(bounds), ..memory(mib) }
+        };
+        samples.iter().map(estimate).collect()
     }
 }
 

@@ -1,9 +1,10 @@
 //! Rows packed for training, and batches gathered from them.
 
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
-use plimsoll_dataset::{Outcome, Sample, Scaler};
+use plimsoll_dataset::{Label, Outcome, Sample, Scaler};
 
 use crate::network::Widths;
+use crate::network::labels::{self, QUANTITIES};
 
 /// Samples as flat host vectors, features already scaled: packed once, gathered every step.
 #[derive(Debug, Clone)]
@@ -16,6 +17,8 @@ pub struct Table {
     summary: Vec<f32>,
     gpu: Vec<f32>,
     simulated_mib: Vec<f32>,
+    labels: Vec<Label>,
+    only_simulated: bool,
     memory_mib: Vec<f32>,
     is_measured: Vec<bool>,
     is_censored: Vec<bool>,
@@ -35,7 +38,9 @@ impl Table {
             layers: Vec::new(),
             summary: Vec::with_capacity(rows * widths.summary),
             gpu: Vec::with_capacity(rows * widths.gpu),
-            simulated_mib: Vec::with_capacity(rows * 2),
+            simulated_mib: Vec::with_capacity(rows * QUANTITIES),
+            labels: Vec::with_capacity(rows),
+            only_simulated: samples.iter().all(|sample| sample.label == Label::Simulated),
             memory_mib: Vec::with_capacity(rows),
             is_measured: Vec::with_capacity(rows),
             is_censored: Vec::with_capacity(rows),
@@ -63,7 +68,9 @@ impl Table {
         let start = self.gpu.len();
         self.gpu.extend(&features.gpu);
         scaler.scale_gpu(&mut self.gpu[start..]);
-        self.simulated_mib.extend([features.analytic.reserved_mib, features.analytic.context_mib]);
+        let analytic = &features.analytic;
+        self.simulated_mib.extend([analytic.reserved_mib, analytic.context_mib, analytic.live_peak_mib]);
+        self.labels.push(sample.label);
         let (memory, is_measured) = match sample.outcome {
             Outcome::Measured { peak_mib } => (peak_mib, true),
             Outcome::OutOfMemory { above_mib } => (above_mib, false),
@@ -105,9 +112,17 @@ impl Table {
         Batch {
             summary: matrix(&self.summary, self.widths.summary),
             gpu: matrix(&self.gpu, self.widths.gpu),
-            simulated_mib: matrix(&self.simulated_mib, 2),
+            simulated_mib: matrix(&self.simulated_mib, QUANTITIES),
+            parts: self.of_labels(rows, labels::parts, device),
+            label: self.of_labels(rows, labels::shift, device),
             sequence: self.with_layers.then(|| self.sequence(rows, device)),
         }
+    }
+
+    /// What each row's label definition stands for.
+    fn of_labels<const N: usize>(&self, rows: &[usize], of: fn(Label) -> [f32; N], device: &Device) -> Tensor<2> {
+        let data: Vec<f32> = rows.iter().flat_map(|&row| of(self.labels[row])).collect();
+        Tensor::from_data(TensorData::new(data, [rows.len(), N]), device)
     }
 
     fn sequence(&self, rows: &[usize], device: &Device) -> Sequence {
@@ -148,11 +163,16 @@ impl Table {
             Tensor::<2>::from_data(TensorData::new(data, [rows.len(), 6]), device)
         };
         let flag = |condition: bool| f32::from(u8::from(condition));
+        let shows_spread = |row: usize| {
+            let is_measured = self.labels[row] != Label::Simulated || self.only_simulated;
+            is_measured && (self.is_measured[row] || self.is_censored[row])
+        };
         Targets {
             log_memory: column(&|row| self.memory_mib[row].max(1.0).ln()),
             memory_mib: rows.iter().map(|&row| self.memory_mib[row]).collect(),
             is_measured: column(&|row| flag(self.is_measured[row])),
             is_censored: column(&|row| flag(self.is_censored[row])),
+            shows_spread: column(&|row| flag(shows_spread(row))),
             utilisation: matrix(&|index| self.utilisation[index]),
             has_utilisation: matrix(&|index| flag(self.has_utilisation[index])),
         }
@@ -166,8 +186,13 @@ pub struct Batch {
     pub summary: Tensor<2>,
     /// Scaled GPU features, `[b, g]`.
     pub gpu: Tensor<2>,
-    /// What the simulator says in MiB, unscaled, `[b, 2]`: reserved by the allocator, context and libraries.
+    /// What the simulator says in MiB, unscaled, `[b, 3]`: reserved by the allocator, context and libraries, alive at
+    /// the peak.
     pub simulated_mib: Tensor<2>,
+    /// One for each of these that the label definition adds up, `[b, 3]`.
+    pub parts: Tensor<2>,
+    /// One for the definition that is not the device-wide reading, `[b, 4]`.
+    pub label: Tensor<2>,
     /// The layer sequence, where the network reads it.
     pub sequence: Option<Sequence>,
 }
@@ -196,6 +221,9 @@ pub struct Targets {
     pub is_measured: Tensor<1>,
     /// One where only a lower bound is known, `[b]`.
     pub is_censored: Tensor<1>,
+    /// One where a row shows how far truth may lie from the estimate, `[b]`: a simulated row is its own truth and
+    /// would teach that there is no spread.
+    pub shows_spread: Tensor<1>,
     /// Utilisation ratios, `[b, 6]`.
     pub utilisation: Tensor<2>,
     /// One where a ratio was recorded, `[b, 6]`.

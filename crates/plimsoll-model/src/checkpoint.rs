@@ -1,7 +1,7 @@
 //! Fitted estimators on disk.
 //!
-//! A checkpoint is a folder: `checkpoint.json` (settings, feature schema, scaler, label definition, hash of the
-//! data, history) and `weights.bpk` (Burn's own format). While training, `training.json` and numbered weights and
+//! A checkpoint is a folder: `checkpoint.json` (settings, feature schema, scaler, label definition, calibration, hash
+//! of the data, history) and `weights.bpk` (Burn's own format; all networks of an ensemble). While training, `training.json` and numbered weights and
 //! optimiser states stand beside them, from which an interrupted fit goes on. Every file is written under a
 //! temporary name and renamed, `training.json` last, so a kill at any moment leaves the state before. The
 //! description holds a hash of the weights, so that files which do not belong together, or are damaged, are told.
@@ -17,13 +17,15 @@ use plimsoll_features::{FeatureSchema, Features};
 use serde::{Deserialize, Serialize};
 
 use self::weights::{check_hash, hash_of, parse_weights, weight_bytes};
+use crate::calibration::Calibration;
 use crate::error::{ModelError, Result};
 use crate::events::Epoch;
+use crate::familiarity::Familiarity;
 use crate::network::{Network, Widths};
 use crate::settings::Settings;
 
 /// The format's version: raised when settings no longer describe the same network.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Name of the description inside a checkpoint folder.
 const DESCRIPTION: &str = "checkpoint.json";
 /// Name of the weights inside a checkpoint folder.
@@ -47,7 +49,7 @@ pub struct DataDescription {
     pub label: Label,
     /// Hash over the training samples.
     pub hash: String,
-    /// Rows that were trained on, censored ones included.
+    /// Rows that were trained on or calibrated on, censored ones included.
     pub training_rows: usize,
     /// Of those, rows that ran out of memory.
     pub censored_rows: usize,
@@ -72,6 +74,10 @@ pub struct Description {
     pub data: DataDescription,
     /// Training rows in which each utilisation metric was recorded. One that never was is not estimated.
     pub utilisation_rows: [usize; 6],
+    /// What makes bounds hold; `None` where the fit had too few rows to keep some out.
+    pub calibration: Option<Calibration>,
+    /// Ranges of what was fitted to: outside of them bounds widen.
+    pub familiarity: Familiarity,
     /// Every epoch.
     pub history: Vec<Epoch>,
     /// Number of weights.
@@ -113,6 +119,8 @@ impl Description {
             scaler,
             data,
             utilisation_rows: [0; 6],
+            calibration: None,
+            familiarity: Familiarity::default(),
             history: Vec::new(),
             parameters: 0,
             weights_hash: String::new(),
@@ -170,14 +178,19 @@ fn parse_description(bytes: &[u8], origin: &Path) -> Result<Description> {
     let description: Description = serde_json::from_value(value).map_err(|error| damaged(error.to_string()))?;
     description.settings.check()?;
     description.scaler.check(&description.schema).map_err(|error| damaged(error.to_string()))?;
+    if !description.calibration.as_ref().is_none_or(Calibration::is_sound) {
+        return Err(damaged("a calibration with an offset that is no number".into()));
+    }
+    if !description.familiarity.is_sound(description.schema.summary.len() + description.schema.gpu.len()) {
+        return Err(damaged("ranges that are not those of the features".into()));
+    }
     Ok(description)
 }
 
 fn network_of(description: &Description, weights: Vec<u8>, origin: &Path, device: &Device) -> Result<Network> {
     let path = origin.join(WEIGHTS);
     check_hash(&weights, &description.weights_hash, &path)?;
-    let settings = &description.settings;
-    let network = Network::new(&settings.network, &settings.output, Widths::current(), device);
+    let network = Network::new(&description.settings, Widths::current(), device);
     parse_weights(weights, &path, network)
 }
 

@@ -7,15 +7,21 @@ use burn::tensor::{Device, Int, Tensor};
 use plimsoll_dataset::Sample;
 
 use crate::batch::Table;
+use crate::bounds::Bounds;
+use crate::calibration::{Calibration, Offsets, Scores};
 use crate::checkpoint::{self, Description};
 use crate::error::Result;
 use crate::estimate::Estimate;
 use crate::estimator::Estimator;
-use crate::network::{Network, Widths};
+use crate::network::{Network, STEPS, Widths};
 use crate::settings::OutputSettings;
 
 /// Rows that are run at once.
 const ROWS: usize = 256;
+
+/// By how much the logarithms of the bounds rise, in the order of [`LEVELS`](crate::LEVELS), for a workload that is unlike anything
+/// measured; in between in proportion to the score.
+pub const OOD_WIDENING: [f64; 4] = [0.0, 0.05, 0.1, 0.25];
 
 /// A fitted network with everything its use needs.
 #[derive(Debug, Clone)]
@@ -76,30 +82,78 @@ impl Learned {
         &self.network
     }
 
-    fn run(&self, table: &Table, rows: &[usize], estimates: &mut [Estimate]) {
-        let batch = table.batch(rows, &self.device);
-        let outputs = self.network.forward(&batch);
+    /// Finds the offsets that make bounds hold on these rows, which the fit must not have seen.
+    pub(crate) fn calibrate(&mut self, samples: &[&Sample]) {
+        let rows = samples.iter().zip(self.answers(samples));
+        let scores: Vec<Scores> =
+            rows.filter_map(|(sample, answer)| Scores::of(sample, answer.log_bounds(&Offsets::NONE))).collect();
+        self.description.calibration = Calibration::of(&scores);
+    }
+
+    /// What the network says of samples, in their order.
+    fn answers(&self, samples: &[&Sample]) -> Vec<Answer> {
+        let table = Table::new(samples, &self.description.scaler, Widths::current(), self.network.reads_layers());
+        let mut order: Vec<usize> = (0..samples.len()).collect();
+        order.sort_by_key(|&row| table.length(row));
+        let mut answers = vec![Answer::default(); samples.len()];
+        for rows in order.chunks(ROWS) {
+            self.run(&table, rows, &mut answers);
+        }
+        for (answer, sample) in answers.iter_mut().zip(samples) {
+            answer.ood = self.description.familiarity.score(&sample.features);
+        }
+        answers
+    }
+
+    fn run(&self, table: &Table, rows: &[usize], answers: &mut [Answer]) {
+        let outputs = self.network.forward(&table.batch(rows, &self.device));
         let numbers = |tensor: Tensor<1>| -> Vec<f64> { tensor.into_data().iter::<f32>().map(f64::from).collect() };
         let utilisation = numbers(burn::tensor::activation::sigmoid(outputs.utilisation_logits).flatten(0, 1));
-        let memory: Vec<f64> = match (self.description.settings.output.bins(), outputs.log_memory, outputs.bin_logits) {
-            (Some(bins), _, Some(logits)) => {
-                let classes: Tensor<1, Int> = logits.argmax(1).squeeze_dim(1);
-                // A class says no more than its bin: the middle stands for it.
-                classes.into_data().iter::<i64>().map(|class| bins.middle(class as usize)).collect()
-            }
-            (_, Some(log_memory), _) => numbers(log_memory).into_iter().map(f64::exp).collect(),
-            _ => unreachable!("the network was built for its output"),
-        };
+        let log_memory: Vec<f64> =
+            match (self.description.settings.output.bins(), outputs.log_memory, outputs.bin_logits) {
+                (Some(bins), _, Some(logits)) => {
+                    let classes: Tensor<1, Int> = logits.argmax(1).squeeze_dim(1);
+                    // A class says no more than its bin: the middle stands for it.
+                    classes.into_data().iter::<i64>().map(|class| bins.middle(class as usize).ln()).collect()
+                }
+                (_, Some(log_memory), _) => numbers(log_memory),
+                _ => unreachable!("the network was built for its output"),
+            };
         let log_scale = outputs.log_scale.map(numbers);
+        let log_quantiles = outputs.log_quantiles.map(|quantiles| numbers(quantiles.flatten(0, 1)));
         for (index, &row) in rows.iter().enumerate() {
-            let estimate = &mut estimates[row];
-            estimate.peak_memory_mib = Some(memory[index]);
-            estimate.log_scale = log_scale.as_ref().map(|scales| scales[index].exp());
-            for (metric, slot) in estimate.utilisation.iter_mut().enumerate() {
-                let was_recorded = self.description.utilisation_rows[metric] > 0;
-                *slot = was_recorded.then(|| utilisation[index * 6 + metric]);
-            }
+            answers[row] = Answer {
+                log_memory: log_memory[index],
+                log_scale: log_scale.as_ref().map(|scales| scales[index]),
+                // A classifier learns no spread: what calibration finds is the same for all rows.
+                log_quantiles: log_quantiles
+                    .as_ref()
+                    .map_or([0.0; STEPS], |quantiles| std::array::from_fn(|step| quantiles[index * STEPS + step])),
+                utilisation: std::array::from_fn(|metric| utilisation[index * 6 + metric]),
+                ood: 0.0,
+            };
         }
+    }
+}
+
+/// What a network says of one sample, before calibration.
+#[derive(Debug, Clone, Copy, Default)]
+struct Answer {
+    log_memory: f64,
+    log_scale: Option<f64>,
+    log_quantiles: [f64; STEPS],
+    utilisation: [f64; 6],
+    ood: f64,
+}
+
+impl Answer {
+    /// Logarithms of the upper bounds in the order of [`LEVELS`](crate::LEVELS).
+    fn log_bounds(&self, offsets: &Offsets) -> [f64; 4] {
+        let [p90, p95, p99] = self.log_quantiles;
+        let quantiles = [0.0, p90, p95, p99];
+        std::array::from_fn(|level| {
+            self.log_memory + quantiles[level] + offsets.log[level] + OOD_WIDENING[level] * self.ood
+        })
     }
 }
 
@@ -109,13 +163,21 @@ impl Estimator for Learned {
     }
 
     fn estimate(&self, samples: &[&Sample]) -> Vec<Estimate> {
-        let table = Table::new(samples, &self.description.scaler, Widths::current(), self.network.reads_layers());
-        let mut order: Vec<usize> = (0..samples.len()).collect();
-        order.sort_by_key(|&row| table.length(row));
-        let mut estimates = vec![Estimate::default(); samples.len()];
-        for rows in order.chunks(ROWS) {
-            self.run(&table, rows, &mut estimates);
-        }
-        estimates
+        let estimate = |(sample, answer): (&&Sample, Answer)| {
+            let calibration = self.description.calibration.as_ref();
+            let bounds = |calibration: &Calibration| {
+                Bounds::from_logarithms(answer.log_bounds(calibration.offsets(sample.label)))
+            };
+            Estimate {
+                peak_memory_mib: Some(answer.log_memory.exp()),
+                log_scale: answer.log_scale.map(f64::exp),
+                bounds: calibration.map(bounds),
+                ood: answer.ood,
+                utilisation: std::array::from_fn(|metric| {
+                    (self.description.utilisation_rows[metric] > 0).then_some(answer.utilisation[metric])
+                }),
+            }
+        };
+        samples.iter().zip(self.answers(samples)).map(estimate).collect()
     }
 }

@@ -8,12 +8,15 @@
 //! The crate deliberately knows nothing of scores, reports and export formats.
 
 mod baseline;
+mod bounds;
+mod calibration;
 mod checkpoint;
 mod device;
 mod error;
 mod estimate;
 mod estimator;
 mod events;
+mod familiarity;
 mod fit;
 mod learned;
 mod objective;
@@ -24,13 +27,16 @@ pub mod network;
 pub mod workspaces;
 
 pub use baseline::{Analytic, WithConstant};
+pub use bounds::{Bounds, LEVELS};
+pub use calibration::{Calibration, Offsets};
 pub use checkpoint::{DataDescription, Description};
 pub use device::DeviceKind;
 pub use error::{ModelError, Result};
 pub use estimate::Estimate;
 pub use estimator::{Estimator, Fit};
 pub use events::{Epoch, EventSink, Observer, Silent, TensorBoard};
+pub use familiarity::{EXCESS_UNIT, Familiarity};
 pub use fit::LearnedFit;
-pub use learned::Learned;
+pub use learned::{Learned, OOD_WIDENING};
 pub use objective::loss;
-pub use settings::{NetworkSettings, OutputSettings, Settings, TrainingSettings};
+pub use settings::{CalibrationSettings, NetworkSettings, OutputSettings, Settings, TrainingSettings};

@@ -5,6 +5,7 @@ use burn::tensor::{Int, Tensor, TensorData};
 use plimsoll_dataset::Bins;
 
 use crate::batch::Targets;
+use crate::bounds::LEVELS;
 use crate::network::Outputs;
 use crate::settings::{OutputSettings, TrainingSettings};
 
@@ -18,8 +19,37 @@ pub fn loss(outputs: &Outputs, targets: &Targets, output: &OutputSettings, setti
         _ => unreachable!("the network was built for this output"),
     };
     let utilisation = utilisation_cross_entropy(outputs.utilisation_logits.clone(), targets);
-    memory * settings.memory_weight + utilisation * settings.utilisation_weight
+    let sum = memory * settings.memory_weight + utilisation * settings.utilisation_weight;
+    match quantile_loss(outputs, targets) {
+        Some(quantiles) if settings.quantile_weight > 0.0 => sum + quantiles * settings.quantile_weight,
+        _ => sum,
+    }
 }
+
+/// Pinball loss of the upper quantiles around the estimate, which it does not move.
+///
+/// Each row's loss is in units of its own scale: jobs that are simulated to a ten-thousandth count as much as those
+/// that miss by a tenth. A run out of memory lies somewhere above its limit: it counts where a quantile lies below that
+/// limit, and nowhere else.
+fn quantile_loss(outputs: &Outputs, targets: &Targets) -> Option<Tensor<1>> {
+    let (log_memory, log_scale) = (outputs.log_memory.clone()?.detach(), outputs.log_scale.clone()?.detach());
+    let quantiles = outputs.log_quantiles.clone()?;
+    let above = targets.log_memory.clone() - log_memory;
+    let mut sum: Option<Tensor<1>> = None;
+    for (index, level) in LEVELS[1..].iter().enumerate() {
+        let gap = above.clone() - quantiles.clone().narrow(1, index, 1).squeeze_dim(1);
+        let too_low = gap.clone().clamp_min(0.0) * *level;
+        let too_high = (-gap).clamp_min(0.0) * (1.0 - level) * targets.is_measured.clone();
+        let each = too_low + too_high;
+        sum = Some(sum.map_or_else(|| each.clone(), |sum| sum + each.clone()));
+    }
+    let unit = log_scale.exp().clamp_min(LEAST_UNIT);
+    let known = targets.shows_spread.clone().sum().clamp_min(1.0);
+    Some((sum? / unit * targets.shows_spread.clone()).sum() / known)
+}
+
+/// The least scale that pinball losses are held against: what differs by less is rounding of the reading.
+const LEAST_UNIT: f64 = 1e-3;
 
 /// Logistic likelihood of the logarithm of memory.
 ///

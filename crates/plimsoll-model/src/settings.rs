@@ -1,6 +1,6 @@
 //! What a learned estimator is made of and how it is trained.
 
-use plimsoll_dataset::Bins;
+use plimsoll_dataset::{Bins, SplitBy};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ModelError, Result};
@@ -17,6 +17,48 @@ pub struct Settings {
     /// How it is trained.
     #[serde(default)]
     pub training: TrainingSettings,
+    /// How bounds are calibrated.
+    #[serde(default)]
+    pub calibration: CalibrationSettings,
+    /// Networks that are fitted side by side, from different weights, and averaged.
+    #[serde(default = "default_ensemble")]
+    pub ensemble: usize,
+}
+
+const fn default_ensemble() -> usize {
+    1
+}
+
+impl Settings {
+    /// A single network that predicts a distribution, trained and calibrated by default settings.
+    pub fn new(network: NetworkSettings) -> Self {
+        Self {
+            network,
+            output: OutputSettings::default(),
+            training: TrainingSettings::default(),
+            calibration: CalibrationSettings::default(),
+            ensemble: default_ensemble(),
+        }
+    }
+}
+
+/// Which part of the training rows is kept out of the fit, to make bounds hold.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct CalibrationSettings {
+    /// Share of the measured training rows; 0 leaves bounds out. Where it comes to fewer than 20 measured rows, all are
+    /// trained on and there are no bounds.
+    pub fraction: f64,
+    /// What is never shared between this part and what is trained on.
+    pub by: SplitBy,
+    /// Seed of the division.
+    pub seed: u64,
+}
+
+impl Default for CalibrationSettings {
+    fn default() -> Self {
+        Self { fraction: 0.15, by: SplitBy::Architecture, seed: 0 }
+    }
 }
 
 /// Which network, and its sizes.
@@ -142,6 +184,9 @@ pub struct TrainingSettings {
     pub memory_weight: f64,
     /// Weight of the utilisation loss.
     pub utilisation_weight: f64,
+    /// Weight of the loss of upper quantiles. They have weights of their own, so it moves nothing else; 0 leaves them
+    /// untrained.
+    pub quantile_weight: f64,
 }
 
 impl Default for TrainingSettings {
@@ -159,6 +204,7 @@ impl Default for TrainingSettings {
             memory_weight: 1.0,
             // Memory's likelihood grows steep as its scale shrinks; with equal weights utilisation would go unheard.
             utilisation_weight: 50.0,
+            quantile_weight: 1.0,
         }
     }
 }
@@ -179,6 +225,9 @@ impl Settings {
         check("training.gradient_clip", training.gradient_clip, 1e-6, 1e6)?;
         check("training.memory_weight", training.memory_weight, 0.0, 1e6)?;
         check("training.utilisation_weight", training.utilisation_weight, 0.0, 1e6)?;
+        check("training.quantile_weight", training.quantile_weight, 0.0, 1e6)?;
+        check("calibration.fraction", self.calibration.fraction, 0.0, 0.9)?;
+        check("ensemble", self.ensemble as f64, 1.0, 32.0)?;
         match self.network {
             NetworkSettings::Mlp { hidden, blocks, dropout } => {
                 check("network.hidden", hidden as f64, 1.0, 8192.0)?;

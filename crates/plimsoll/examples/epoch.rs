@@ -12,7 +12,7 @@ use plimsoll_graph::generator::{Generator, GeneratorConfig};
 use plimsoll_graph::{Family, GpuCatalogue};
 use plimsoll_model::network::Widths;
 use plimsoll_model::{DataDescription, DeviceKind, Epoch, Fit, LearnedFit, NetworkSettings, Observer};
-use plimsoll_model::{OutputSettings, Settings, TrainingSettings};
+use plimsoll_model::{Settings, TrainingSettings};
 use serde_json::json;
 
 #[global_allocator]
@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let training = TrainingSettings { epochs, batch_size: 64, ..TrainingSettings::default() };
     let fit = LearnedFit {
-        settings: Settings { network: network.clone(), output: OutputSettings::Regression, training },
+        settings: Settings { training, ..Settings::new(network.clone()) },
         data: DataDescription::default(),
         device: DeviceKind::Cpu.open()?,
         observer: &clock,

@@ -291,6 +291,15 @@ pub(crate) struct EstimateArguments {
     /// The estimator [default: the one that ships with Plimsoll].
     #[arg(long, value_name = "DIR")]
     pub(crate) checkpoint: Option<PathBuf>,
+    /// How memory is read.
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "nvidia_smi_device",
+        long_help = "How memory is read: nvidia_smi_device (used memory of the whole GPU), nvidia_smi_process, reserved \
+                     or allocated (by the framework), unknown. Whether a job fits is always a matter of the whole GPU"
+    )]
+    pub(crate) label: String,
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,

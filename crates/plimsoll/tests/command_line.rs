@@ -167,8 +167,31 @@ fn an_estimate_answers_in_words_and_in_json() {
     for key in ["gputl_pct", "gract", "smact", "smocc", "fp32a", "drama", "warnings", "fits"] {
         assert!(!answer[key].is_null() || key == "drama", "{key}");
     }
+    assert!(words.contains("95 %: at most"), "{words}");
+    let bounds = ["p50", "p90", "p95", "p99"].map(|name| answer["bounds_mib"][name].as_f64().expect("a bound"));
+    assert!(bounds.is_sorted() && bounds[2] > 0.95 * peak, "{bounds:?} around {peak}");
+    let fits = |answer: &Value| answer["probability_fits"].as_f64().expect("a probability");
+    assert!(fits(&answer) > 0.95 && fits(&answer) > fits(&larger), "{} and {}", fits(&answer), fits(&larger));
     let other = json(&good(&["estimate", "data/graphs/resnet50.json", "--batch", "64", "--gpu", "t4", "--json"]));
+    assert!(other["ood"].as_f64() > answer["ood"].as_f64(), "another GPU is farther from what was measured");
     assert!(text(other["warnings"].to_string().as_bytes()).contains("t4"));
+}
+
+#[test]
+fn the_label_decides_which_memory_is_told_but_not_whether_the_job_fits() {
+    let ask = |label: &str| {
+        let arguments = ["estimate", "data/graphs/vgg16.json", "--batch", "32", "--gpu", "a100-40", "--label", label];
+        json(&good(&[&arguments[..], &["--json"]].concat()))
+    };
+    let peak = |answer: &Value| answer["peak_memory_mib"].as_f64().expect("a number");
+    let (device, reserved, allocated) = (ask("nvidia_smi_device"), ask("reserved"), ask("allocated"));
+    assert!(peak(&device) > peak(&reserved) + 500.0, "a device shows the context too");
+    assert!(peak(&reserved) >= peak(&allocated));
+    assert_eq!(reserved["probability_fits"], device["probability_fits"]);
+    assert_eq!(reserved["label"], "reserved");
+    let graph = "data/graphs/vgg16.json";
+    let error = bad(&["estimate", graph, "--batch", "1", "--gpu", "t4", "--label", "wattage"]);
+    assert!(error.contains("wattage") && error.contains("nvidia_smi_device"), "{error}");
 }
 
 #[test]

@@ -70,10 +70,16 @@ pub struct LeaderboardRow {
     pub size_bytes: Option<u64>,
     /// Time for one estimate, milliseconds.
     pub latency_ms: Option<f64>,
+    /// Share of rows that the upper bound at 95 % holds for.
+    pub coverage_95: Option<f64>,
+    /// Mean of what that bound lies above the measured peak, percent of the peak.
+    pub over_allocation_95_pct: Option<f64>,
+    /// Share of rows, out of memory or not, rightly said to fit or not.
+    pub decision_accuracy: Option<f64>,
 }
 
 /// The columns of the file, in order.
-pub(super) const COLUMNS: [&str; 25] = [
+pub(super) const COLUMNS: [&str; 28] = [
     "run_id",
     "estimator",
     "data",
@@ -99,6 +105,9 @@ pub(super) const COLUMNS: [&str; 25] = [
     "censored_above_limit",
     "size_bytes",
     "latency_ms",
+    "coverage_95",
+    "over_allocation_95_pct",
+    "decision_accuracy",
 ];
 
 impl LeaderboardRow {
@@ -118,6 +127,7 @@ impl LeaderboardRow {
 
     fn new(run_id: &str, scores: &Scores, family: &str, target: Target, metrics: &TargetScores, cost: Cost) -> Self {
         let memory = metrics.memory.as_ref();
+        let at_95 = memory.and_then(|memory| memory.bounds.level(0.95));
         Self {
             run_id: run_id.to_owned(),
             estimator: scores.estimator.clone(),
@@ -144,6 +154,9 @@ impl LeaderboardRow {
             censored_above_limit: memory.and_then(|memory| memory.censored_above_limit),
             size_bytes: cost.size_bytes,
             latency_ms: cost.latency_ms,
+            coverage_95: at_95.map(|level| level.coverage),
+            over_allocation_95_pct: at_95.map(|level| level.mean_over_allocation_pct),
+            decision_accuracy: memory.and_then(|memory| memory.bounds.decision.accuracy),
         }
     }
 

@@ -87,6 +87,24 @@ pub(super) fn margin_95() -> Metric {
     Metric::new("margin for 95 % of rows (%)", Better::Neither, |scores| scores.margin_95_pct, pct)
 }
 
+/// Share of rows that the bound at 95 % holds for.
+pub(super) fn covered_95() -> Metric {
+    let value = |scores: &TargetScores| Some(memory(scores)?.bounds.level(0.95)?.coverage);
+    Metric::new("below the bound at 95 % (% of rows)", Better::Neither, value, share)
+}
+
+/// How far that bound lies above what was measured.
+pub(super) fn over_allocated_95() -> Metric {
+    let value = |scores: &TargetScores| Some(memory(scores)?.bounds.level(0.95)?.mean_over_allocation_pct);
+    Metric::new("its mean over-allocation (%)", Better::Neither, value, pct)
+}
+
+/// Share of rows, out of memory or not, for which "does it fit?" was answered rightly.
+pub(super) fn decision() -> Metric {
+    let value = |scores: &TargetScores| memory(scores)?.bounds.decision.accuracy;
+    Metric::new("rightly said to fit or not (% of rows)", Better::Higher, value, share)
+}
+
 /// R², MAE, RMSE and bias, in the target's unit.
 pub(super) fn errors(unit: &str) -> Vec<Metric> {
     let name = |name: &str| format!("{name} {unit}").trim_end().to_owned();

@@ -36,6 +36,9 @@ pub(super) fn placement(all: &[Scores], series: &[Series<'_>]) -> Table {
         metric::underestimated(),
         metric::margin_95(),
         Metric::new("margin for 99 % of rows (%)", Better::Neither, |scores| scores.margin_99_pct, pct),
+        metric::covered_95(),
+        metric::over_allocated_95(),
+        metric::decision(),
         Metric::new(bin, Better::Higher, |scores| memory(scores)?.bin_accuracy, share),
         Metric::new("rightly said to fit (% of rows)", Better::Neither, fit, share),
         Metric::new("ran out of memory (rows)", Better::Neither, censored, whole),
@@ -108,6 +111,7 @@ pub(super) fn by_group<K: Ord + ToString>(
         let mut metrics = vec![metric::median_ape(), metric::mape(), metric::p90_ape(), metric::within_10()];
         metrics.append(&mut errors);
         metrics.extend([metric::underestimated(), metric::margin_95()]);
+        metrics.extend([metric::covered_95(), metric::over_allocated_95()]);
         metrics
     } else {
         errors

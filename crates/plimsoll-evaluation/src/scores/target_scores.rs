@@ -4,6 +4,7 @@ use plimsoll_dataset::{Outcome, Target};
 use serde::{Deserialize, Serialize};
 
 use super::bootstrap::{Bootstrap, Intervals};
+use super::bounds::BoundScores;
 use crate::prediction::Prediction;
 
 /// How good the estimates of one target are, in the target's outside unit.
@@ -68,6 +69,9 @@ pub struct MemoryScores {
     pub censored: usize,
     /// Share of those whose estimate rightly lies above the limit.
     pub censored_above_limit: Option<f64>,
+    /// What upper bounds hold and cost, and how often the answer to "does it fit?" is right.
+    #[serde(default)]
+    pub bounds: BoundScores,
 }
 
 impl TargetScores {
@@ -142,6 +146,7 @@ impl MemoryScores {
             }),
             censored: limits.len(),
             censored_above_limit: share(&limits, |(limit, estimated)| estimated > limit),
+            bounds: BoundScores::of(rows),
         }
     }
 }

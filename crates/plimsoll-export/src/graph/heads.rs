@@ -1,70 +1,132 @@
 //! The output heads of the graph.
 
+use plimsoll_dataset::Label;
 use plimsoll_model::OutputSettings;
-use plimsoll_model::network::{CONTEXT_RANGE, LOG_SCALE_CENTRE, LOG_SCALE_RANGE, RESERVED_RANGE};
+use plimsoll_model::network::{
+    CONTEXT_RANGE, LEAST_MIB, LIVE_RANGE, LOG_SCALE_CENTRE, LOG_SCALE_RANGE, RESERVED_RANGE, labels,
+};
 
 use super::blocks::Writer;
+use super::bounds;
 use crate::error::Result;
 use crate::interface::{BIN_PROBABILITIES, PEAK_MEMORY, SCALE, UTILISATION_RATIOS};
 use crate::onnx::proto::DataType;
 use crate::onnx::{Attribute, Value};
 use crate::weights::HeadWeights;
 
-/// Both heads; the outputs in the order of [`crate::interface::outputs`].
+/// What one network says before its numbers become estimates; the mean of several is of the same form.
+pub(super) struct HeadValues {
+    /// Logits of the bins, `[batch, bins]`; or logarithms of three ratios and of the scale, `[batch, 4]`.
+    memory: Value,
+    /// Logits, `[batch, 6]`.
+    utilisation: Value,
+    /// Logarithms of quantile over median, `[batch, 3]`, where there are bounds.
+    pub(super) quantiles: Option<Value>,
+}
+
+/// Both heads of one network.
 ///
 /// # Shapes
-/// `trunks` are `[batch, hidden]` each, `gpu` is `[batch, g]`, scaled; `simulated` is `[batch, 2]`, raw.
+/// `trunks` are `[batch, hidden]` each, `gpu` is `[batch, g]`, scaled; `label` is `[batch]`.
 pub(super) fn heads(
     writer: &mut Writer,
+    prefix: &str,
     weights: &HeadWeights,
     output: &OutputSettings,
-    is_fitted: [bool; 6],
     trunks: [&Value; 2],
     gpu: &Value,
-    simulated: &Value,
-) -> Result<Vec<Value>> {
+    label: &Value,
+) -> Result<HeadValues> {
     let axis = || vec![Attribute::Int("axis", 1)];
-    let joined = writer.builder().node("Concat", "heads.memory.joined", &[trunks[0], gpu], axis());
-    let utilisation = writer.builder().node("Concat", "heads.utilisation.joined", &[trunks[1], gpu], axis());
+    let name = format!("{prefix}heads.memory");
+    let joined = writer.builder().node("Concat", &format!("{name}.joined"), &[trunks[0], gpu], axis());
     let (first, second) = &weights.memory;
-    let memory = writer.pair("heads.memory", &joined, (first, second))?;
-    let mut outputs = match *output {
-        OutputSettings::Regression => regression(writer, &memory, simulated),
-        OutputSettings::Bins { width_mib, .. } => bins(writer, &memory, width_mib),
-    };
+    let hidden = writer.affine(&format!("{name}.first"), &joined, first)?;
+    let shift = bounds::label_shift(writer, &format!("{name}.label"), &weights.label, label)?;
+    let hidden = writer.plain("Add", &format!("{name}.hidden"), &[&hidden, &shift]);
+    let hidden = writer.gelu(&format!("{name}.first"), &hidden);
+    let mut memory = writer.affine(&format!("{name}.second"), &hidden, second)?;
+    if matches!(output, OutputSettings::Regression) {
+        memory = bounded(writer, &name, &memory);
+    }
+    let name = format!("{prefix}heads.utilisation");
+    let joined = writer.builder().node("Concat", &format!("{name}.joined"), &[trunks[1], gpu], axis());
     let (first, second) = &weights.utilisation;
-    let logits = writer.pair("heads.utilisation", &utilisation, (first, second))?;
-    let ratios = writer.plain("Sigmoid", "heads.utilisation.ratios", &[&logits]);
+    let utilisation = writer.pair(&name, &joined, (first, second))?;
+    Ok(HeadValues { memory, utilisation, quantiles: None })
+}
+
+/// Numbers kept within their ranges.
+fn bounded(writer: &mut Writer, name: &str, memory: &Value) -> Value {
+    let ranges = [RESERVED_RANGE, CONTEXT_RANGE, LIVE_RANGE, LOG_SCALE_RANGE].map(|range| range as f32);
+    let ranges = writer.builder().tensor(&format!("{name}.ranges"), &[ranges.len()], &ranges);
+    let ratio = writer.plain("Div", &format!("{name}.ratio"), &[memory, &ranges]);
+    let tanh = writer.plain("Tanh", &format!("{name}.tanh"), &[&ratio]);
+    writer.plain("Mul", &format!("{name}.bounded"), &[&tanh, &ranges])
+}
+
+/// The mean of what several networks say.
+pub(super) fn mean(writer: &mut Writer, parts: &[HeadValues]) -> HeadValues {
+    let mut of = |name: &str, values: Vec<&Value>| -> Option<Value> {
+        match values[..] {
+            [] => None,
+            [value] => Some(value.clone()),
+            _ => Some(writer.plain("Mean", name, &values)),
+        }
+    };
+    let always = "there is at least one network";
+    HeadValues {
+        memory: of("heads.memory.mean", parts.iter().map(|part| &part.memory).collect()).expect(always),
+        utilisation: of("heads.utilisation.mean", parts.iter().map(|part| &part.utilisation).collect()).expect(always),
+        quantiles: of("quantiles.mean", parts.iter().filter_map(|part| part.quantiles.as_ref()).collect()),
+    }
+}
+
+/// Estimates of memory and utilisation, in the order of [`crate::interface::outputs`].
+///
+/// # Shapes
+/// `simulated` is `[batch, 3]`, raw; `label` is `[batch]`.
+pub(super) fn outputs(
+    writer: &mut Writer,
+    values: &HeadValues,
+    output: &OutputSettings,
+    is_fitted: [bool; 6],
+    simulated: &Value,
+    label: &Value,
+) -> Vec<Value> {
+    let mut outputs = match *output {
+        OutputSettings::Regression => regression(writer, &values.memory, simulated, label),
+        OutputSettings::Bins { width_mib, .. } => bins(writer, &values.memory, width_mib),
+    };
+    let ratios = writer.plain("Sigmoid", "heads.utilisation.ratios", &[&values.utilisation]);
     // What was never recorded was never learned: its column is 0 instead of an untrained number.
     let fitted = is_fitted.map(|fitted| f32::from(u8::from(fitted)));
     let fitted = writer.builder().tensor("heads.utilisation.fitted", &[fitted.len()], &fitted);
     outputs.push(writer.plain("Mul", UTILISATION_RATIOS, &[&ratios, &fitted]));
-    Ok(outputs)
+    outputs
 }
 
-/// Memory and the scale of its logarithm from three bounded numbers.
+/// Memory and the scale of its logarithm from four bounded numbers: simulated quantities, corrected, of which the label
+/// definition adds up some.
 ///
 /// The network takes the logarithm of memory, and estimates undo it; here memory is computed without the detour.
-fn regression(writer: &mut Writer, memory: &Value, simulated: &Value) -> Vec<Value> {
-    let ranges = [RESERVED_RANGE, CONTEXT_RANGE, LOG_SCALE_RANGE].map(|range| range as f32);
-    let ranges = writer.builder().tensor("heads.memory.ranges", &[3], &ranges);
-    let ratio = writer.plain("Div", "heads.memory.ratio", &[memory, &ranges]);
-    let tanh = writer.plain("Tanh", "heads.memory.tanh", &[&ratio]);
-    let bounded = writer.plain("Mul", "heads.memory.bounded", &[&tanh, &ranges]);
-    let parts = writer.builder().wholes(&[1, 1, 1]);
-    let names = ["heads.memory.reserved", "heads.memory.context", "heads.memory.log_scale"];
-    let [reserved, context, log_scale] =
-        writer.builder().nodes("Split", names, &[&bounded, &parts], vec![Attribute::Int("axis", 1)]);
+fn regression(writer: &mut Writer, memory: &Value, simulated: &Value, label: &Value) -> Vec<Value> {
+    let axis = || vec![Attribute::Int("axis", 1)];
+    let extents = writer.builder().wholes(&[labels::QUANTITIES as i64, 1]);
+    let names = ["heads.memory.residuals", "heads.memory.log_scale"];
+    let [residuals, log_scale] = writer.builder().nodes("Split", names, &[memory, &extents], axis());
+    let multipliers = writer.plain("Exp", "heads.memory.multipliers", &[&residuals]);
+    let corrected = writer.plain("Mul", "heads.memory.corrected", &[simulated, &multipliers]);
 
-    let columns = writer.builder().wholes(&[1, 1]);
-    let names = ["heads.memory.reserved.simulated", "heads.memory.context.simulated"];
-    let [simulated, nominal] =
-        writer.builder().nodes("Split", names, &[simulated, &columns], vec![Attribute::Int("axis", 1)]);
-    let reserved = writer.plain("Exp", "heads.memory.reserved.multiplier", &[&reserved]);
-    let reserved = writer.plain("Mul", "heads.memory.reserved.mib", &[&simulated, &reserved]);
-    let context = writer.plain("Exp", "heads.memory.context.multiplier", &[&context]);
-    let context = writer.plain("Mul", "heads.memory.context.mib", &[&context, &nominal]);
-    let peak = writer.plain("Add", PEAK_MEMORY, &[&reserved, &context]);
+    let parts: Vec<f32> = Label::ALL.into_iter().flat_map(labels::parts).collect();
+    let parts = writer.builder().tensor("heads.memory.parts.table", &[Label::ALL.len(), labels::QUANTITIES], &parts);
+    let parts = bounds::pick(writer, "heads.memory.parts", &parts, label);
+    let read = writer.plain("Mul", "heads.memory.read", &[&corrected, &parts]);
+    let columns = writer.builder().wholes(&[1]);
+    let keeps = vec![Attribute::Int("keepdims", 1)];
+    let sum = writer.builder().node("ReduceSum", "heads.memory.sum", &[&read, &columns], keeps);
+    let least = writer.builder().scalar(LEAST_MIB as f32);
+    let peak = writer.plain("Max", PEAK_MEMORY, &[&sum, &least]);
 
     let centre = writer.builder().scalar(LOG_SCALE_CENTRE as f32);
     let log_scale = writer.plain("Add", "heads.memory.log_scale.centred", &[&log_scale, &centre]);

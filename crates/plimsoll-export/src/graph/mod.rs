@@ -3,12 +3,16 @@
 //! ```text
 //! tokens, layers, mask ─ scale ─ encoder ─ mean over real layers ─ norm ┐
 //! summary ─ scale ──────────────────────────────────────────────────────┼ trunks ┐
-//! gpu ───── scale ────────────────────────────────────────────────┬─────┘        ├─ heads
-//!                                                                  └─────────────┤
-//! simulated_mib ────────────────────────────────────────────────────────────────┘
+//! gpu ───── scale ────────────────────────────────────────────────┬─────┘        ├─ heads ─ estimates
+//! label ──────────────────────────────────────────────────────────┴──────────────┤            │
+//! simulated_mib ─────────────────────────────────────────────────────────────────┘          bounds
+//! summary, gpu ─ ranges of what was fitted to ─ out of distribution ──────────────────────────┘
 //! ```
+//!
+//! Where several networks were fitted side by side, all stand in the graph, and what their heads say is averaged.
 
 mod blocks;
+mod bounds;
 mod encoder;
 mod heads;
 
@@ -16,7 +20,7 @@ use plimsoll_model::{Description, Learned};
 
 use self::blocks::Writer;
 use crate::error::Result;
-use crate::interface::{self, GPU, LAYERS, MASK, Port, SIMULATED, SUMMARY, TOKENS};
+use crate::interface::{self, GPU, LABEL, LAYERS, MASK, Port, SIMULATED, SUMMARY, TOKENS};
 use crate::onnx::proto::ModelProto;
 use crate::onnx::{Attribute, OnnxBuilder, Value};
 use crate::weights::Weights;
@@ -29,7 +33,7 @@ pub(crate) fn model(learned: &Learned, metadata: Vec<(String, String)>) -> Resul
     let description = learned.description();
     let inputs = interface::inputs(&description.settings, &description.schema);
     let outputs = interface::outputs(description);
-    let weights = Weights::of(learned.network());
+    let weights: Vec<Weights> = learned.network().members.iter().map(Weights::of).collect();
     let mut writer = Writer::new("plimsoll");
     let declared = declare(writer.builder(), &inputs);
     let results = network(&mut writer, &weights, description, &declared)?;
@@ -46,6 +50,7 @@ struct Inputs {
     summary: Value,
     gpu: Value,
     simulated: Value,
+    label: Value,
     sequence: Option<(Value, Value, Value)>,
 }
 
@@ -58,6 +63,7 @@ fn declare(builder: &mut OnnxBuilder, ports: &[Port]) -> Inputs {
         summary: always(SUMMARY),
         gpu: always(GPU),
         simulated: always(SIMULATED),
+        label: always(LABEL),
         sequence: find(TOKENS).zip(find(LAYERS)).zip(find(MASK)).map(|((tokens, layers), mask)| (tokens, layers, mask)),
     }
 }
@@ -66,29 +72,55 @@ fn doc(port: &Port) -> String {
     format!("{} Unit: {}.", port.description, port.unit)
 }
 
-/// Wires the network; returns its outputs in the order of [`interface::outputs`].
-fn network(writer: &mut Writer, weights: &Weights, description: &Description, inputs: &Inputs) -> Result<Vec<Value>> {
+/// Wires the networks; returns the outputs in the order of [`interface::outputs`].
+fn network(writer: &mut Writer, members: &[Weights], description: &Description, inputs: &Inputs) -> Result<Vec<Value>> {
     let scaler = &description.scaler;
     let summary = writer.standardize("scaler.summary", &inputs.summary, &scaler.summary)?;
     let gpu = writer.standardize("scaler.gpu", &inputs.gpu, &scaler.gpu)?;
-    let mut joined = Vec::new();
-    if let (Some(reader), Some((tokens, layers, mask))) = (&weights.reader, &inputs.sequence) {
-        let layers = writer.standardize("scaler.layer", layers, &scaler.layer)?;
-        joined.push(encoder::mean(writer, reader, tokens, &layers, mask)?);
+    let layers = match &inputs.sequence {
+        Some((_, layers, _)) => Some(writer.standardize("scaler.layer", layers, &scaler.layer)?),
+        None => None,
+    };
+    let has_bounds = description.calibration.is_some();
+    let mut parts = Vec::with_capacity(members.len());
+    for (index, weights) in members.iter().enumerate() {
+        let prefix = if members.len() == 1 { String::new() } else { format!("member.{index}.") };
+        let mut joined = Vec::new();
+        if let (Some(reader), Some((tokens, _, mask)), Some(layers)) = (&weights.reader, &inputs.sequence, &layers) {
+            joined.push(encoder::mean(writer, reader, tokens, layers, mask)?);
+        }
+        joined.extend([summary.clone(), gpu.clone()]);
+        let joined: Vec<&Value> = joined.iter().collect();
+        let axis = || vec![Attribute::Int("axis", 1)];
+        let joined = writer.builder().node("Concat", &format!("{prefix}trunk.joined"), &joined, axis());
+        let trunk = writer.stack(&format!("{prefix}trunk"), &joined, &weights.trunk)?;
+        let utilisation = writer.stack(&format!("{prefix}utilisation_trunk"), &joined, &weights.utilisation_trunk)?;
+        let mut part = heads::heads(
+            writer,
+            &prefix,
+            &weights.heads,
+            &description.settings.output,
+            [&trunk, &utilisation],
+            &gpu,
+            &inputs.label,
+        )?;
+        // Without a calibration nothing reads them.
+        if let Some(quantiles) = weights.quantiles.as_ref().filter(|_| has_bounds) {
+            let joined =
+                writer.builder().node("Concat", &format!("{prefix}quantiles.joined"), &[&summary, &gpu], axis());
+            part.quantiles = Some(bounds::quantiles(writer, &prefix, quantiles, &joined, &inputs.label)?);
+        }
+        parts.push(part);
     }
-    joined.extend([summary, gpu.clone()]);
-    let joined: Vec<&Value> = joined.iter().collect();
-    let joined = writer.builder().node("Concat", "trunk.joined", &joined, vec![Attribute::Int("axis", 1)]);
-    let trunk = writer.stack("trunk", &joined, &weights.trunk)?;
-    let utilisation = writer.stack("utilisation_trunk", &joined, &weights.utilisation_trunk)?;
+    let mean = heads::mean(writer, &parts);
     let is_fitted = description.utilisation_rows.map(|rows| rows > 0);
-    heads::heads(
-        writer,
-        &weights.heads,
-        &description.settings.output,
-        is_fitted,
-        [&trunk, &utilisation],
-        &gpu,
-        &inputs.simulated,
-    )
+    let mut outputs =
+        heads::outputs(writer, &mean, &description.settings.output, is_fitted, &inputs.simulated, &inputs.label);
+    let ood = bounds::out_of_distribution(writer, &description.familiarity, &inputs.summary, &inputs.gpu)?;
+    outputs.push(ood.clone());
+    if let Some(calibration) = &description.calibration {
+        let peak = outputs[0].clone();
+        outputs.push(bounds::bounds(writer, calibration, &peak, mean.quantiles.as_ref(), &ood, &inputs.label)?);
+    }
+    Ok(outputs)
 }

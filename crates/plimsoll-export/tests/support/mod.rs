@@ -16,9 +16,13 @@ pub(crate) fn samples(count: u64, seed: u64) -> Vec<Sample> {
     generator.enumerate().map(|(index, generated)| sample(index, generated)).collect()
 }
 
+/// Rows from which enough are kept out of a fit to calibrate its bounds.
+pub(crate) const CALIBRATED: u64 = 400;
+
 fn sample(index: usize, generated: Generated) -> Sample {
-    let mut sample =
-        Sample::from_measurement(&Measurement { label: Label::NvidiaSmiDevice, ..Measurement::generated(generated) });
+    // Every definition occurs, and all are learned from.
+    let label = Label::ALL[index % Label::ALL.len()];
+    let mut sample = Sample::from_measurement(&Measurement { label, ..Measurement::generated(generated) });
     let peak = f64::from(sample.features.analytic.reserved_mib) * (1.1 + 0.2 * (index as f64).sin()) + 900.0;
     sample.outcome = match index % 3 {
         2 => Outcome::OutOfMemory { above_mib: 0.9 * peak },
@@ -45,8 +49,18 @@ pub(crate) const TRANSFORMER: NetworkSettings = NetworkSettings::Transformer {
 /// Few bins.
 pub(crate) const BINS: OutputSettings = OutputSettings::Bins { width_mib: 2048.0, count: 20 };
 
+/// Two networks side by side.
+#[allow(dead_code, reason = "not every test file uses it")]
+pub(crate) fn fit_pair(network: NetworkSettings, samples: &[Sample]) -> Learned {
+    fit_many(network, OutputSettings::Regression, samples, 2)
+}
+
 /// Fits a network for a few epochs at a high rate, so that no weight is where initialisation put it.
 pub(crate) fn fit(network: NetworkSettings, output: OutputSettings, samples: &[Sample]) -> Learned {
+    fit_many(network, output, samples, 1)
+}
+
+fn fit_many(network: NetworkSettings, output: OutputSettings, samples: &[Sample], ensemble: usize) -> Learned {
     let training = TrainingSettings {
         seed: 5,
         epochs: 6,
@@ -56,7 +70,7 @@ pub(crate) fn fit(network: NetworkSettings, output: OutputSettings, samples: &[S
         ..TrainingSettings::default()
     };
     let fit = LearnedFit {
-        settings: Settings { network, output, training },
+        settings: Settings { output, training, ensemble, ..Settings::new(network) },
         data: DataDescription {
             name: "synthetic".into(),
             split: "everything".into(),

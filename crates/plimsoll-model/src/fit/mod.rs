@@ -1,5 +1,6 @@
 //! Fitting a network to samples.
 
+mod holdout;
 mod order;
 mod schedule;
 
@@ -16,6 +17,7 @@ use crate::checkpoint::{self, DataDescription, Description, Progress, TrainingFo
 use crate::error::{ModelError, Result};
 use crate::estimator::Fit;
 use crate::events::{Epoch, EventSink, Observer, TensorBoard, record};
+use crate::familiarity::Familiarity;
 use crate::learned::Learned;
 use crate::network::{Network, Widths};
 use crate::objective::loss;
@@ -43,7 +45,8 @@ impl Fit for LearnedFit<'_> {
     type Fitted = Learned;
     type Error = ModelError;
 
-    /// Fits a new network. The validation samples decide when to stop, if `patience` is set, and are reported.
+    /// Fits a new network. The validation samples decide when to stop, if `patience` is set, and are reported. Part of
+    /// the training samples is kept out to calibrate bounds, as the settings say.
     ///
     /// # Errors
     /// Settings out of range, no measured training rows, a loss that leaves the numbers, an interruption, a folder
@@ -57,18 +60,21 @@ impl Fit for LearnedFit<'_> {
                 found: format!("{} rows without", training.len()),
             });
         }
-        Training::new(self, training, validation)?.run()
+        let (training, calibration) = holdout::divide(training, self.settings.calibration)?;
+        Training::new(self, &training, validation)?.run(&calibration)
     }
 }
 
 /// The network and scaler of an earlier fit. Its weights mean something under its own scaler only.
 fn started(settings: &Settings, folder: &Path, device: &Device) -> Result<(Network, Scaler)> {
     let (description, network) = checkpoint::load(folder, device)?;
-    if description.settings.network != settings.network || description.settings.output != settings.output {
+    let found = &description.settings;
+    let form = |settings: &Settings| (settings.network.clone(), settings.output.clone(), settings.ensemble);
+    if form(found) != form(settings) {
         return Err(ModelError::Checkpoint {
             path: folder.into(),
-            expected: "the network and output of the fit that starts from it".into(),
-            found: format!("{:?}, {:?}", description.settings.network, description.settings.output),
+            expected: "the network, output and ensemble of the fit that starts from it".into(),
+            found: format!("{:?}, {:?}, {}", found.network, found.output, found.ensemble),
         });
     }
     Ok((network, description.scaler))
@@ -79,6 +85,7 @@ struct Training<'a> {
     fit: &'a LearnedFit<'a>,
     device: Device,
     scaler: Scaler,
+    familiarity: Familiarity,
     table: Table,
     validation: Table,
     network: Network,
@@ -97,10 +104,9 @@ impl<'a> Training<'a> {
         device.seed(settings.training.seed);
         let (network, scaler) = match &fit.start {
             Some(folder) => started(settings, folder, &device)?,
-            None => (
-                Network::new(&settings.network, &settings.output, widths, &device),
-                Scaler::fit(training.iter().map(|sample| &sample.features))?,
-            ),
+            None => {
+                (Network::new(settings, widths, &device), Scaler::fit(training.iter().map(|sample| &sample.features))?)
+            }
         };
         let with_layers = network.reads_layers();
         let optimizer = AdamWConfig::new()
@@ -120,6 +126,7 @@ impl<'a> Training<'a> {
             table: Table::new(training, &scaler, widths, with_layers),
             validation: Table::new(validation, &scaler, widths, with_layers),
             scaler,
+            familiarity: Familiarity::of(training),
             network,
             optimizer,
             progress: Progress::new(settings, &fit.data.hash),
@@ -164,7 +171,7 @@ impl<'a> Training<'a> {
         Ok(())
     }
 
-    fn run(mut self) -> Result<Learned> {
+    fn run(mut self, calibration: &[&Sample]) -> Result<Learned> {
         let settings = &self.fit.settings.training;
         let steps_per_epoch = self.table.rows().div_ceil(settings.batch_size);
         self.fit.observer.begin(settings.epochs, self.progress.epochs(), steps_per_epoch);
@@ -177,7 +184,9 @@ impl<'a> Training<'a> {
         let mut description = Description::new(self.fit.settings.clone(), self.scaler.clone(), self.fit.data.clone());
         description.history.clone_from(&self.progress.history);
         description.utilisation_rows = self.table.utilisation_rows();
-        let learned = Learned::new(description, &network, &self.device);
+        description.familiarity = std::mem::take(&mut self.familiarity);
+        let mut learned = Learned::new(description, &network, &self.device);
+        learned.calibrate(calibration);
         if let (Some(folder), Some(path)) = (&self.folder, &self.fit.folder) {
             learned.save(path)?;
             folder.finish(&mut self.progress)?;
@@ -244,10 +253,13 @@ impl<'a> Training<'a> {
     fn step(&mut self, rows: &[usize], learning_rate: f64) -> f64 {
         let batch = self.table.batch(rows, &self.device);
         let targets = self.table.targets(rows, &self.device);
-        let outputs = self.network.forward(&batch);
-        let loss = loss(&outputs, &targets, &self.fit.settings.output, &self.fit.settings.training);
+        // Networks of an ensemble share nothing but the batch: the sum of their losses fits each by itself.
+        let losses = self.network.members.iter().map(|member| {
+            loss(&member.forward(&batch), &targets, &self.fit.settings.output, &self.fit.settings.training)
+        });
+        let loss = losses.reduce(|sum, loss| sum + loss).expect("settings ask for at least one network");
         let gradients = GradientsParams::from_grads(loss.backward(), &self.network);
-        let value = f64::from(loss.into_scalar::<f32>());
+        let value = f64::from(loss.into_scalar::<f32>()) / self.network.members.len() as f64;
         self.network = self.optimizer.step(learning_rate, self.network.clone(), gradients);
         value
     }

@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
-use super::{Dense, Heads, Outputs, Widths};
+use super::{Dense, Heads, Outputs, QuantileHead, Widths};
 use crate::batch::Batch;
 use crate::settings::{NetworkSettings, OutputSettings};
 
@@ -16,6 +16,8 @@ pub struct MlpNetwork {
     pub utilisation_trunk: Dense,
     /// The heads.
     pub heads: Heads,
+    /// Upper quantiles of memory, for a regressor.
+    pub quantiles: Option<QuantileHead>,
 }
 
 impl MlpNetwork {
@@ -23,13 +25,20 @@ impl MlpNetwork {
         let NetworkSettings::Mlp { hidden, blocks, dropout } = *settings else {
             unreachable!("the caller matched the kind");
         };
-        let trunk = || Dense::new(widths.summary + widths.gpu, hidden, blocks, dropout, device);
-        Self { trunk: trunk(), utilisation_trunk: trunk(), heads: Heads::new(hidden, widths.gpu, output, device) }
+        let input = widths.summary + widths.gpu;
+        let trunk = || Dense::new(input, hidden, blocks, dropout, device);
+        Self {
+            trunk: trunk(),
+            utilisation_trunk: trunk(),
+            heads: Heads::new(hidden, widths.gpu, output, device),
+            quantiles: super::quantile_head(output, input, hidden, dropout, device),
+        }
     }
 
     pub(super) fn forward(&self, batch: &Batch) -> Outputs {
         let x = Tensor::cat(vec![batch.summary.clone(), batch.gpu.clone()], 1);
-        let trunks = [self.trunk.forward(x.clone()), self.utilisation_trunk.forward(x)];
-        self.heads.forward(trunks, &batch.gpu, &batch.simulated_mib)
+        let trunks = [self.trunk.forward(x.clone()), self.utilisation_trunk.forward(x.clone())];
+        let log_quantiles = self.quantiles.as_ref().map(|head| head.forward(x, batch.label.clone()));
+        Outputs { log_quantiles, ..self.heads.forward(trunks, batch) }
     }
 }

@@ -6,18 +6,23 @@
 mod dense;
 mod heads;
 mod mlp;
+mod quantiles;
 mod transformer;
+
+pub mod labels;
 
 use burn::module::Module;
 use burn::tensor::Device;
 
 pub use dense::{Dense, Residual};
-pub use heads::{CONTEXT_RANGE, Heads, LOG_SCALE_CENTRE, LOG_SCALE_RANGE, MemoryHead, Outputs, RESERVED_RANGE};
+pub use heads::{CONTEXT_RANGE, LEAST_MIB, LIVE_RANGE, LOG_SCALE_CENTRE, LOG_SCALE_RANGE, RESERVED_RANGE};
+pub use heads::{Heads, MemoryHead, Outputs};
 pub use mlp::MlpNetwork;
+pub use quantiles::{QuantileHead, STEP_CENTRES, STEP_RANGE, STEPS};
 pub use transformer::TransformerNetwork;
 
 use crate::batch::Batch;
-use crate::settings::{NetworkSettings, OutputSettings};
+use crate::settings::{NetworkSettings, OutputSettings, Settings};
 
 /// Numbers of features: the widths of a network's inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,10 +50,17 @@ impl Widths {
     }
 }
 
+/// One network, or a few that were fitted side by side and whose outputs are averaged.
+#[derive(Module, Debug)]
+pub struct Network {
+    /// The networks, alike but for their weights.
+    pub members: Vec<Member>,
+}
+
 /// A network of either kind.
 #[derive(Module, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one value exists per estimator")]
-pub enum Network {
+#[expect(clippy::large_enum_variant, reason = "few values exist per estimator")]
+pub enum Member {
     /// Over summary features.
     Mlp(MlpNetwork),
     /// Over the layer sequence.
@@ -56,9 +68,30 @@ pub enum Network {
 }
 
 impl Network {
-    /// A freshly initialised network. Parameters are drawn at once and in a fixed order, so that the device's
+    /// Freshly initialised networks. Parameters are drawn at once and in a fixed order, so that the device's
     /// seed decides them.
-    pub fn new(settings: &NetworkSettings, output: &OutputSettings, widths: Widths, device: &Device) -> Self {
+    pub fn new(settings: &Settings, widths: Widths, device: &Device) -> Self {
+        let member = |_| Member::new(&settings.network, &settings.output, widths, device);
+        Self { members: (0..settings.ensemble).map(member).collect() }
+    }
+
+    /// Whether the networks read the layer sequence.
+    pub fn reads_layers(&self) -> bool {
+        matches!(self.members.first(), Some(Member::Transformer(_)))
+    }
+
+    /// Runs the networks and averages what they say.
+    ///
+    /// # Shapes
+    /// A batch of `b` rows in; outputs of `b` rows out.
+    pub fn forward(&self, batch: &Batch) -> Outputs {
+        let outputs: Vec<Outputs> = self.members.iter().map(|member| member.forward(batch)).collect();
+        Outputs::mean(&outputs, batch)
+    }
+}
+
+impl Member {
+    fn new(settings: &NetworkSettings, output: &OutputSettings, widths: Widths, device: &Device) -> Self {
         match settings {
             NetworkSettings::Mlp { .. } => Self::Mlp(MlpNetwork::new(settings, output, widths, device)),
             NetworkSettings::Transformer { .. } => {
@@ -68,12 +101,7 @@ impl Network {
         .materialize()
     }
 
-    /// Whether the network reads the layer sequence.
-    pub const fn reads_layers(&self) -> bool {
-        matches!(self, Self::Transformer(_))
-    }
-
-    /// Runs the network.
+    /// Runs one network by itself.
     ///
     /// # Shapes
     /// A batch of `b` rows in; outputs of `b` rows out.
@@ -83,4 +111,16 @@ impl Network {
             Self::Transformer(network) => network.forward(batch),
         }
     }
+}
+
+/// The head for upper quantiles, half as wide as the rest; a classifier has none.
+fn quantile_head(
+    output: &OutputSettings,
+    input: usize,
+    hidden: usize,
+    dropout: f64,
+    device: &Device,
+) -> Option<QuantileHead> {
+    let is_regressor = matches!(output, OutputSettings::Regression);
+    is_regressor.then(|| QuantileHead::new(input, (hidden / 2).max(4), dropout, device))
 }

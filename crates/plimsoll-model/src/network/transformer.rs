@@ -5,7 +5,7 @@ use burn::nn::transformer::{TransformerEncoder, TransformerEncoderConfig, Transf
 use burn::nn::{Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 
-use super::{Dense, Heads, Outputs, Widths};
+use super::{Dense, Heads, Outputs, QuantileHead, Widths};
 use crate::batch::Batch;
 use crate::settings::{NetworkSettings, OutputSettings};
 
@@ -26,6 +26,8 @@ pub struct TransformerNetwork {
     pub utilisation_trunk: Dense,
     /// The heads.
     pub heads: Heads,
+    /// Upper quantiles of memory, for a regressor. They read no sequence: a spread needs no more than the summary.
+    pub quantiles: Option<QuantileHead>,
 }
 
 impl TransformerNetwork {
@@ -34,7 +36,8 @@ impl TransformerNetwork {
         else {
             unreachable!("the caller matched the kind");
         };
-        let trunk = || Dense::new(width + widths.summary + widths.gpu, hidden, blocks, dropout, device);
+        let summary = widths.summary + widths.gpu;
+        let trunk = || Dense::new(width + summary, hidden, blocks, dropout, device);
         Self {
             token: EmbeddingConfig::new(widths.tokens, width).init(device),
             numbers: LinearConfig::new(widths.layer, width).init(device),
@@ -46,6 +49,7 @@ impl TransformerNetwork {
             trunk: trunk(),
             utilisation_trunk: trunk(),
             heads: Heads::new(hidden, widths.gpu, output, device),
+            quantiles: super::quantile_head(output, summary, hidden, dropout, device),
         }
     }
 
@@ -56,8 +60,10 @@ impl TransformerNetwork {
         // Padding takes no part in the mean: its share is exactly zero.
         let mean = (x * sequence.share.clone()).sum_dim(1).squeeze_dim(1);
         let mean = self.norm.forward(mean);
-        let x = Tensor::cat(vec![mean, batch.summary.clone(), batch.gpu.clone()], 1);
+        let summary = Tensor::cat(vec![batch.summary.clone(), batch.gpu.clone()], 1);
+        let x = Tensor::cat(vec![mean, summary.clone()], 1);
         let trunks = [self.trunk.forward(x.clone()), self.utilisation_trunk.forward(x)];
-        self.heads.forward(trunks, &batch.gpu, &batch.simulated_mib)
+        let log_quantiles = self.quantiles.as_ref().map(|head| head.forward(summary, batch.label.clone()));
+        Outputs { log_quantiles, ..self.heads.forward(trunks, batch) }
     }
 }

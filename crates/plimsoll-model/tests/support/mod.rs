@@ -6,8 +6,7 @@ use plimsoll_dataset::{Measurement, Outcome, Sample};
 use plimsoll_graph::generator::{Generator, GeneratorConfig};
 use plimsoll_graph::{Family, GpuCatalogue};
 use plimsoll_model::{
-    DataDescription, DeviceKind, LearnedFit, NetworkSettings, Observer, OutputSettings, Settings, Silent,
-    TrainingSettings,
+    DataDescription, DeviceKind, LearnedFit, NetworkSettings, Observer, Settings, Silent, TrainingSettings,
 };
 
 /// Burn's random generator is global to the process: tests that fit take turns.
@@ -51,9 +50,8 @@ pub(crate) fn transformer(dropout: f64) -> NetworkSettings {
 pub(crate) fn fit(network: NetworkSettings, epochs: usize, observer: &dyn Observer) -> LearnedFit<'_> {
     LearnedFit {
         settings: Settings {
-            network,
-            output: OutputSettings::Regression,
             training: TrainingSettings { seed: 3, epochs, batch_size: 8, learning_rate: 5e-3, ..Default::default() },
+            ..Settings::new(network)
         },
         data: DataDescription { name: "test".into(), hash: "0".into(), ..Default::default() },
         device: DeviceKind::Cpu.open().expect("always there"),

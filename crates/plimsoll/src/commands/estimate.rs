@@ -2,16 +2,19 @@
 
 use std::path::Path;
 
-use anyhow::Result;
-use plimsoll_dataset::{Measurement, Sample, UTILISATION};
+use anyhow::{Context, Result};
+use plimsoll_dataset::{Label, Measurement, Sample, UTILISATION};
 use plimsoll_graph::Workload;
-use plimsoll_model::{DeviceKind, Estimate, Estimator, Learned};
+use plimsoll_model::{DeviceKind, Estimate, Estimator, Learned, OOD_WIDENING};
 use plimsoll_simulate::{Simulation, node_cost, workspace};
 use serde_json::{Map, Value, json};
 
 use super::source;
 use crate::cli::EstimateArguments;
 use crate::output::{self, gib};
+
+/// The score from which a workload counts as unlike anything measured: architectures held out at random stay below.
+const FAR: f64 = 0.1;
 
 /// The estimator that ships with Plimsoll.
 const SHIPPED_DESCRIPTION: &[u8] = include_bytes!("../../../../checkpoints/default/checkpoint.json");
@@ -20,8 +23,9 @@ const SHIPPED_WEIGHTS: &[u8] = include_bytes!("../../../../checkpoints/default/w
 /// Says what a training job will take.
 pub(super) fn run(arguments: &EstimateArguments) -> Result<()> {
     let (workload, doubts) = source::workload(&arguments.graph, &arguments.setup, arguments.gpu_file.as_deref())?;
+    let label = label(&arguments.label)?;
     let learned = estimator(arguments.checkpoint.as_deref())?;
-    let answer = Answer::new(&arguments.graph.file, workload, &learned, &doubts);
+    let answer = Answer::new(&arguments.graph.file, workload, label, &learned, &doubts);
     if arguments.json { output::json(&answer.json()) } else { output::line(answer.words()) }
 }
 
@@ -34,6 +38,15 @@ pub(super) fn estimator(checkpoint: Option<&Path>) -> Result<Learned> {
     })
 }
 
+/// The label definition of a name.
+fn label(name: &str) -> Result<Label> {
+    let known = || Label::ALL.into_iter().filter(|label| *label != Label::Simulated);
+    known().find(|label| label.name() == name).with_context(|| {
+        let known: Vec<&str> = known().map(Label::name).collect();
+        format!("unknown label `{name}`: expected one of {}", known.join(", "))
+    })
+}
+
 /// Everything there is to say of one workload.
 struct Answer {
     file: String,
@@ -43,20 +56,27 @@ struct Answer {
     spike_risk: f64,
     flops: u64,
     layers: usize,
+    label: Label,
+    /// Memory as the label definition reads it.
     estimate: Estimate,
+    /// Probability that the job fits its GPU: of the device-wide reading, whatever definition was asked for.
+    fits: f64,
     estimator: Value,
     warnings: Vec<String>,
 }
 
 impl Answer {
-    fn new(file: &Path, workload: Workload, learned: &Learned, doubts: &[String]) -> Self {
+    fn new(file: &Path, workload: Workload, label: Label, learned: &Learned, doubts: &[String]) -> Self {
         let simulation = Simulation::of(&workload);
         let spike_risk = workspace::spike_risk(&workload, &simulation.trace, simulation.replay.reserved_bytes);
         let nodes = workload.graph().nodes();
         let flops = nodes.iter().map(|node| node_cost(&workload, node).flops).fold(0, u64::saturating_add);
         let measurement = Measurement::unmeasured(file.display().to_string(), workload.clone());
-        let sample = Sample::from_simulation(&measurement, &simulation);
-        let estimate = learned.estimate(&[&sample]).first().copied().unwrap_or_default();
+        let sample = Sample { label, ..Sample::from_simulation(&measurement, &simulation) };
+        let whole = Sample { label: Label::NvidiaSmiDevice, ..sample.clone() };
+        let estimates = learned.estimate(&[&sample, &whole]);
+        let [estimate, whole] = [0, 1].map(|index| estimates.get(index).copied().unwrap_or_default());
+        let fits = whole.probability_fits(workload.gpu().memory_mib as f64).unwrap_or_default();
         let description = learned.description();
         let estimator = json!({
             "name": learned.name(),
@@ -64,7 +84,7 @@ impl Answer {
             "label": description.data.label,
             "rows": description.data.training_rows,
         });
-        let warnings = warnings(&workload, learned, &sample, doubts);
+        let warnings = warnings(&workload, learned, &sample, &estimate, doubts);
         Self {
             file: file.display().to_string(),
             layers: sample.features.tokens.len(),
@@ -72,7 +92,9 @@ impl Answer {
             simulation,
             spike_risk,
             flops,
+            label,
             estimate,
+            fits,
             estimator,
             warnings,
         }
@@ -96,7 +118,11 @@ impl Answer {
         put("gpu", json!({ "name": gpu.name, "memory_mib": gpu.memory_mib }));
         put("setup", json!(self.workload.setup()));
         put("peak_memory_mib", json!(self.peak_mib()));
-        put("fits", json!(self.peak_mib() <= self.capacity_mib()));
+        put("label", json!(self.label));
+        put("bounds_mib", json!(self.estimate.bounds));
+        put("probability_fits", json!(self.fits));
+        put("fits", json!(self.fits >= 0.5));
+        put("ood", json!(self.estimate.ood));
         put("simulated_peak_mib", json!(self.simulation.peak_mib()));
         put("spike_risk", json!(self.spike_risk));
         for (target, ratio) in UTILISATION.iter().zip(self.estimate.utilisation) {
@@ -123,6 +149,19 @@ impl Answer {
         Value::Object(answer)
     }
 
+    /// The bound at 95 %, and how memory is read where that is not as usual.
+    fn bound(&self) -> String {
+        let label = match self.label {
+            Label::NvidiaSmiDevice => String::new(),
+            label => format!("{}; ", label.name()),
+        };
+        match self.estimate.bounds {
+            Some(bounds) => format!(" ({label}95 %: at most {})", gib(bounds.p95)),
+            None if label.is_empty() => String::new(),
+            None => format!(" ({})", label.trim_end_matches("; ")),
+        }
+    }
+
     /// A word on convolutions, where there is a risk to speak of.
     fn spikes(&self) -> String {
         if self.spike_risk < 0.05 {
@@ -134,8 +173,6 @@ impl Answer {
     fn words(&self) -> String {
         let (graph, setup, gpu) = (self.workload.graph(), self.workload.setup(), self.workload.gpu());
         let mib = |bytes: u64| gib(bytes as f64 / f64::from(1 << 20));
-        let share = 100.0 * self.peak_mib() / self.capacity_mib();
-        let verdict = if share <= 100.0 { "fits" } else { "does not fit" };
         let mut lines = vec![
             format!(
                 "{}: batch {}, {}, {} on {}",
@@ -146,9 +183,11 @@ impl Answer {
                 gpu.name
             ),
             format!(
-                "  peak memory   {} of {} ({share:.0} %): {verdict}",
+                "  peak memory   {}{} of {}: {}",
                 gib(self.peak_mib()),
-                gib(self.capacity_mib())
+                self.bound(),
+                gib(self.capacity_mib()),
+                verdict(self.fits)
             ),
             format!(
                 "  simulated     {}, of which context and libraries {}{}",
@@ -183,8 +222,26 @@ impl Answer {
     }
 }
 
+/// What a probability comes to. Never quite certain: a hundred per cent is not to be had.
+fn verdict(fits: f64) -> String {
+    let percent = (100.0 * fits).clamp(0.1, 99.9);
+    let word = match fits {
+        fits if fits >= 0.95 => "fits",
+        fits if fits >= 0.5 => "probably fits",
+        fits if fits >= 0.05 => "probably does not fit",
+        _ => "does not fit",
+    };
+    format!("{word} ({percent:.1} %)")
+}
+
 /// What a user should know before trusting the numbers.
-pub(super) fn warnings(workload: &Workload, learned: &Learned, sample: &Sample, doubts: &[String]) -> Vec<String> {
+pub(super) fn warnings(
+    workload: &Workload,
+    learned: &Learned,
+    sample: &Sample,
+    estimate: &Estimate,
+    doubts: &[String],
+) -> Vec<String> {
     let data = &learned.description().data;
     let (graph, gpu) = (workload.graph(), workload.gpu());
     let mut warnings = source::doubts(workload, doubts);
@@ -200,6 +257,13 @@ pub(super) fn warnings(workload: &Workload, learned: &Learned, sample: &Sample, 
             "the family `{}` is not among those that the estimator was fitted to ({})",
             graph.family(),
             data.families.join(", ")
+        ));
+    }
+    if estimate.ood >= FAR {
+        let wider = 100.0 * (OOD_WIDENING[2] * estimate.ood).exp_m1();
+        warnings.push(format!(
+            "unlike anything measured (score {:.2} of 1): the bound at 95 % is {wider:.0} % wider for it",
+            estimate.ood
         ));
     }
     let unfamiliar = learned.description().unfamiliar(&sample.features);

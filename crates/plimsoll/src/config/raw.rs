@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use plimsoll_graph::generator::GeneratorConfig;
 use plimsoll_graph::{Family, GpuCatalogue};
-use plimsoll_model::{DeviceKind, NetworkSettings, OutputSettings, Settings, TrainingSettings};
+use plimsoll_model::{CalibrationSettings, DeviceKind, NetworkSettings, OutputSettings, Settings, TrainingSettings};
 use serde::Deserialize;
 
 use super::{Config, Data, FoldRule, Folds, GeneratedWorkloads, Grouping, NamedSettings, Pretraining, Split, expand};
@@ -23,6 +23,9 @@ pub(super) struct RawConfig {
     pretraining: Option<RawPretraining>,
     #[serde(default)]
     split: RawSplit,
+    /// What is kept out of each fit to make its bounds hold.
+    #[serde(default)]
+    calibration: RawCalibration,
     /// The first is the one that is exported.
     estimator: Vec<RawEstimator>,
     #[serde(default)]
@@ -84,6 +87,32 @@ impl Default for RawSplit {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RawCalibration {
+    /// Share of the measured training rows; 0 leaves bounds out.
+    fraction: f64,
+    /// What is never shared with the rest of the training part; by architecture unless the split is by row.
+    by: Option<Grouping>,
+    seed: u64,
+}
+
+impl Default for RawCalibration {
+    fn default() -> Self {
+        let CalibrationSettings { fraction, seed, .. } = CalibrationSettings::default();
+        Self { fraction, by: None, seed }
+    }
+}
+
+impl RawCalibration {
+    /// Families and GPUs are few: holding some of them out would cost the fit too much, so that their architectures are
+    /// held out instead.
+    fn check(&self, split: Grouping) -> CalibrationSettings {
+        let by = self.by.unwrap_or(if split == Grouping::Row { Grouping::Row } else { Grouping::Architecture });
+        CalibrationSettings { fraction: self.fraction, by: by.split_by(), seed: self.seed }
+    }
+}
+
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawEstimator {
     /// Name on the leaderboard; the network's kind if left out.
@@ -93,6 +122,13 @@ struct RawEstimator {
     output: OutputSettings,
     #[serde(default)]
     training: TrainingSettings,
+    /// Networks that are fitted side by side and averaged.
+    #[serde(default = "one")]
+    ensemble: usize,
+}
+
+const fn one() -> usize {
+    1
 }
 
 #[derive(Debug, Deserialize)]
@@ -122,6 +158,7 @@ impl RawConfig {
         };
         ensure!(is_name(&self.name), "name: expected letters, digits, `-`, `_` and `.`, found `{}`", self.name);
         ensure!(!self.estimator.is_empty(), "estimator: expected at least one, found none");
+        let calibration = self.calibration.check(self.split.by);
         let mut estimators: Vec<NamedSettings> = Vec::new();
         for raw in self.estimator {
             let form = if matches!(raw.output, OutputSettings::Bins { .. }) { "-bins" } else { "" };
@@ -131,7 +168,8 @@ impl RawConfig {
                 estimators.iter().all(|known| known.name != name),
                 "estimator.name: expected different names, found `{name}` twice"
             );
-            let settings = Settings { network: raw.network, output: raw.output, training: raw.training };
+            let RawEstimator { network, output, training, ensemble, .. } = raw;
+            let settings = Settings { network, output, training, calibration, ensemble };
             settings.check()?;
             estimators.push(NamedSettings { name, settings });
         }

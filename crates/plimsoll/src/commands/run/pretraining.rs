@@ -72,6 +72,9 @@ impl Stage {
         settings.training.epochs = self.settings.epochs;
         settings.training.learning_rate = self.settings.learning_rate;
         settings.training.patience = 0;
+        // Simulated labels have no spread around the simulation: nothing here says how far bounds should lie.
+        settings.training.quantile_weight = 0.0;
+        settings.calibration.fraction = 0.0;
         settings
     }
 

@@ -1,0 +1,198 @@
+//! Split-conformal calibration: bounds that hold on rows which the fit had not seen.
+//!
+//! A part of the training groups is kept out of the fit. On it the network's bound at each level either held or missed
+//! by some factor; the logarithm of that factor is the row's score. Raising the bound by the right quantile of the
+//! scores makes it hold for the promised share of new rows from the same source, whatever the network learned.
+
+use std::collections::BTreeMap;
+
+use plimsoll_dataset::{Label, Outcome, Sample};
+use serde::{Deserialize, Serialize};
+
+use crate::bounds::LEVELS;
+
+/// Fewer measured rows than this say too little of an upper tail to promise anything.
+pub(crate) const LEAST_ROWS: usize = 20;
+/// A label definition with fewer rows than this takes the offsets of all rows together: fewer do not show a
+/// quantile of 99 %.
+const LEAST_LABEL_ROWS: usize = 99;
+
+/// What is added to the logarithms of the network's bounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// Over all rows.
+    pub overall: Offsets,
+    /// By label definition, where there are enough rows of it.
+    #[serde(default)]
+    pub labels: BTreeMap<Label, Offsets>,
+}
+
+/// The offsets of one group of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Offsets {
+    /// Measured rows they were found on.
+    pub rows: usize,
+    /// Rows that ran out of memory, of which only a lower limit is known.
+    pub censored_rows: usize,
+    /// Logarithms in the order of [`LEVELS`].
+    pub log: [f64; 4],
+}
+
+/// How far a row lay above the network's bounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scores {
+    pub(crate) label: Label,
+    /// Logarithm of truth over bound at each level; of the lower limit over bound for a run out of memory.
+    pub(crate) log: [f64; 4],
+    pub(crate) is_censored: bool,
+}
+
+impl Scores {
+    /// A row's scores against the logarithms of uncalibrated bounds; `None` where nothing is known of its memory.
+    pub(crate) fn of(sample: &Sample, log_bounds: [f64; 4]) -> Option<Self> {
+        let (mib, is_censored) = match sample.outcome {
+            Outcome::Measured { peak_mib } => (peak_mib, false),
+            Outcome::OutOfMemory { above_mib } => (above_mib, true),
+            Outcome::Unknown => return None,
+        };
+        let truth = mib.max(1.0).ln();
+        Some(Self { label: sample.label, log: log_bounds.map(|bound| truth - bound), is_censored })
+    }
+}
+
+impl Calibration {
+    /// Offsets from scores; `None` from too few measured rows.
+    pub(crate) fn of(scores: &[Scores]) -> Option<Self> {
+        let all: Vec<&Scores> = scores.iter().collect();
+        let overall = Offsets::of(&all, LEAST_ROWS)?;
+        let of_label = |label: Label| {
+            let rows: Vec<&Scores> = scores.iter().filter(|row| row.label == label).collect();
+            Some((label, Offsets::of(&rows, LEAST_LABEL_ROWS)?))
+        };
+        Some(Self { overall, labels: Label::ALL.into_iter().filter_map(of_label).collect() })
+    }
+
+    /// The offsets of a label definition.
+    pub fn offsets(&self, label: Label) -> &Offsets {
+        self.labels.get(&label).unwrap_or(&self.overall)
+    }
+
+    /// Whether every offset, which may come from a file, is a number.
+    pub(crate) fn is_sound(&self) -> bool {
+        let all = self.labels.values().chain([&self.overall]);
+        all.into_iter().all(|offsets| offsets.log.iter().all(|offset| offset.is_finite()))
+    }
+}
+
+impl Offsets {
+    /// Before calibration.
+    pub(crate) const NONE: Self = Self { rows: 0, censored_rows: 0, log: [0.0; 4] };
+
+    fn of(rows: &[&Scores], least: usize) -> Option<Self> {
+        let measured = rows.iter().filter(|row| !row.is_censored).count();
+        if measured < least {
+            return None;
+        }
+        let log = std::array::from_fn(|level| {
+            let scores = rows.iter().map(|row| (row.log[level], row.is_censored)).collect();
+            conformal_quantile(scores, LEVELS[level])
+        });
+        Some(Self { rows: measured, censored_rows: rows.len() - measured, log })
+    }
+}
+
+/// The `ceil((n + 1) level)`-th smallest score.
+///
+/// Of a run out of memory only a lower limit of the score is known. Its weight is shared among the rows above that
+/// limit (Kaplan and Meier's estimate, as Efron describes it), so that what fits a GPU is not mistaken for all there
+/// is. Where the level lies beyond the last known score, that score stands for it.
+fn conformal_quantile(mut scores: Vec<(f64, bool)>, level: f64) -> f64 {
+    // Known scores come before limits of the same size: the run was above the limit.
+    scores.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let rows = scores.len();
+    // One part in n + 1 belongs to the row to come.
+    let (mut weight, mut below) = (1.0 / (rows + 1) as f64, 0.0);
+    let mut last = f64::NEG_INFINITY;
+    for (index, &(score, is_censored)) in scores.iter().enumerate() {
+        if is_censored {
+            // The rows that are left, the one to come among them, take over its weight.
+            let left = (rows - index) as f64;
+            weight *= 1.0 + 1.0 / left;
+            continue;
+        }
+        below += weight;
+        last = score;
+        if below >= level - 1e-12 {
+            break;
+        }
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known(scores: impl IntoIterator<Item = f64>) -> Vec<(f64, bool)> {
+        scores.into_iter().map(|score| (score, false)).collect()
+    }
+
+    #[test]
+    fn without_limits_it_is_the_conformal_rank() {
+        let scores: Vec<f64> = (1..=199).map(f64::from).collect();
+        for level in LEVELS {
+            let rank = (200.0 * level - 1e-9).ceil();
+            assert_eq!(conformal_quantile(known(scores.iter().rev().copied()), level), rank, "{level}");
+        }
+        assert_eq!(conformal_quantile(known([1.0, 3.0, 2.0]), 0.99), 3.0, "the largest stands for what lies beyond");
+    }
+
+    #[test]
+    fn a_limit_shares_its_weight_among_the_rows_above_it() {
+        // Half of the rows ran out at a low limit: what is left decides alone.
+        let mut scores = known((1..=99).map(f64::from));
+        scores.extend((0..100).map(|_| (0.5, true)));
+        assert_eq!(conformal_quantile(scores, 0.9), conformal_quantile(known((1..=99).map(f64::from)), 0.9));
+        // Limits above everything known push the quantile up, and never down.
+        let mut scores = known((1..=99).map(f64::from));
+        scores.extend((0..20).map(|_| (500.0, true)));
+        assert_eq!(conformal_quantile(scores.clone(), 0.5), 60.0);
+        assert_eq!(conformal_quantile(scores, 0.95), 99.0);
+    }
+
+    #[test]
+    fn new_rows_are_covered_as_promised() {
+        // A skewed stream; every block of 101 calibrates on 100 and tests the last.
+        let mut state = 7_u64;
+        let mut draw = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let uniform = (state >> 11) as f64 / (1_u64 << 53) as f64;
+            uniform.powi(8)
+        };
+        let blocks = 4_000;
+        for level in [0.5, 0.9, 0.95] {
+            let mut covered = 0;
+            for _ in 0..blocks {
+                let scores = known((0..100).map(|_| draw()));
+                covered += usize::from(draw() <= conformal_quantile(scores, level));
+            }
+            let share = f64::from(covered as u32) / f64::from(blocks);
+            assert!((share - level).abs() < 0.015, "{share} for {level}");
+        }
+    }
+
+    #[test]
+    fn labels_with_few_rows_take_the_offsets_of_all() {
+        let row = |label, log: f64| Scores { label, log: [log; 4], is_censored: false };
+        let mut scores: Vec<Scores> =
+            (0..200).map(|index| row(Label::NvidiaSmiDevice, f64::from(index) / 1000.0)).collect();
+        scores.extend((0..30).map(|_| row(Label::Reserved, 1.0)));
+        let calibration = Calibration::of(&scores).expect("enough rows");
+        assert_eq!(calibration.labels.keys().collect::<Vec<_>>(), [&Label::NvidiaSmiDevice]);
+        assert_eq!(calibration.offsets(Label::Reserved).rows, 230);
+        assert_eq!(calibration.offsets(Label::NvidiaSmiDevice).rows, 200);
+        assert!(Calibration::of(&scores[..LEAST_ROWS - 1]).is_none());
+    }
+}
