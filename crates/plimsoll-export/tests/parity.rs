@@ -145,7 +145,10 @@ fn what_was_never_recorded_is_zero_and_says_so() {
 /// scores of a query alike, which softmax does not see.
 #[test]
 fn any_damaged_weight_is_noticed() {
-    for (network, output, rows) in [(MLP, BINS, 40), (TRANSFORMER, OutputSettings::Regression, CALIBRATED)] {
+    let regression = OutputSettings::Regression;
+    for (network, output, rows) in
+        [(MLP, BINS, 40), (TRANSFORMER, regression.clone(), 40), (MLP, regression, CALIBRATED)]
+    {
         let learned = fit(network, output, &samples(rows, 1));
         let model = ModelProto::decode(bytes(&learned).as_slice()).expect("own bytes");
         let cases = ParityCases::new(&learned, &samples(9, 5).iter().collect::<Vec<_>>()).expect("sound samples");

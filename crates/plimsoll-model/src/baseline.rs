@@ -3,7 +3,7 @@
 use plimsoll_dataset::Sample;
 
 use crate::bounds::Bounds;
-use crate::calibration::{Calibration, Scores};
+use crate::calibration::{Calibration, Scores, family_of};
 use crate::error::{ModelError, Result};
 use crate::estimate::Estimate;
 use crate::estimator::{Estimator, Fit};
@@ -109,7 +109,9 @@ impl Estimator for WithConstant {
         let estimate = |sample: &&Sample| {
             let mib = self.mib(sample);
             let bounds = |calibration: &Calibration| {
-                Bounds::from_logarithms(calibration.offsets(sample.label).log.map(|offset| mib.ln() + offset))
+                Bounds::from_logarithms(
+                    calibration.offsets(sample.label, family_of(&sample.features)).log.map(|offset| mib.ln() + offset),
+                )
             };
             Estimate { bounds: self.calibration.as_ref().map(bounds), ..memory(mib) }
         };

@@ -3,19 +3,24 @@
 //! A part of the training groups is kept out of the fit. On it the network's bound at each level either held or missed
 //! by some factor; the logarithm of that factor is the row's score. Raising the bound by the right quantile of the
 //! scores makes it hold for the promised share of new rows from the same source, whatever the network learned.
+//!
+//! Families miss in ways of their own: one offset for all would cover exact multilayer perceptrons too often, and
+//! convolutions with their workspaces too rarely. So each family gets the offsets of its own rows, where there are enough.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use plimsoll_dataset::{Label, Outcome, Sample};
+use plimsoll_features::{FeatureSchema, Features};
+use plimsoll_graph::Family;
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::LEVELS;
 
 /// Fewer measured rows than this say too little of an upper tail to promise anything.
 pub(crate) const LEAST_ROWS: usize = 20;
-/// A label definition with fewer rows than this takes the offsets of all rows together: fewer do not show a
-/// quantile of 99 %.
-const LEAST_LABEL_ROWS: usize = 99;
+/// A group with fewer rows than this takes the offsets of a larger one.
+const LEAST_GROUP_ROWS: usize = 50;
 
 /// What is added to the logarithms of the network's bounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,7 +30,18 @@ pub struct Calibration {
     pub overall: Offsets,
     /// By label definition, where there are enough rows of it.
     #[serde(default)]
-    pub labels: BTreeMap<Label, Offsets>,
+    pub labels: BTreeMap<Label, LabelOffsets>,
+}
+
+/// The offsets of one label definition.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LabelOffsets {
+    /// Over all its rows.
+    pub overall: Offsets,
+    /// By family, where there are enough rows of it.
+    #[serde(default)]
+    pub families: BTreeMap<Family, Offsets>,
 }
 
 /// The offsets of one group of rows.
@@ -44,6 +60,7 @@ pub struct Offsets {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scores {
     pub(crate) label: Label,
+    pub(crate) family: Family,
     /// Logarithm of truth over bound at each level; of the lower limit over bound for a run out of memory.
     pub(crate) log: [f64; 4],
     pub(crate) is_censored: bool,
@@ -58,7 +75,8 @@ impl Scores {
             Outcome::Unknown => return None,
         };
         let truth = mib.max(1.0).ln();
-        Some(Self { label: sample.label, log: log_bounds.map(|bound| truth - bound), is_censored })
+        let (label, family) = (sample.label, family_of(&sample.features));
+        Some(Self { label, family, log: log_bounds.map(|bound| truth - bound), is_censored })
     }
 }
 
@@ -69,21 +87,52 @@ impl Calibration {
         let overall = Offsets::of(&all, LEAST_ROWS)?;
         let of_label = |label: Label| {
             let rows: Vec<&Scores> = scores.iter().filter(|row| row.label == label).collect();
-            Some((label, Offsets::of(&rows, LEAST_LABEL_ROWS)?))
+            let overall = Offsets::of(&rows, LEAST_GROUP_ROWS)?;
+            let of_family = |family: Family| {
+                let rows: Vec<&Scores> = rows.iter().copied().filter(|row| row.family == family).collect();
+                Some((family, Offsets::of(&rows, LEAST_GROUP_ROWS)?))
+            };
+            let families = Family::ALL.into_iter().filter_map(of_family).collect();
+            Some((label, LabelOffsets { overall, families }))
         };
         Some(Self { overall, labels: Label::ALL.into_iter().filter_map(of_label).collect() })
     }
 
-    /// The offsets of a label definition.
-    pub fn offsets(&self, label: Label) -> &Offsets {
-        self.labels.get(&label).unwrap_or(&self.overall)
+    /// The offsets for a label definition and a family: of the smallest group that has enough rows.
+    pub fn offsets(&self, label: Label, family: Family) -> &Offsets {
+        match self.labels.get(&label) {
+            None => &self.overall,
+            Some(label) => label.families.get(&family).unwrap_or(&label.overall),
+        }
     }
 
     /// Whether every offset, which may come from a file, is a number.
     pub(crate) fn is_sound(&self) -> bool {
-        let all = self.labels.values().chain([&self.overall]);
-        all.into_iter().all(|offsets| offsets.log.iter().all(|offset| offset.is_finite()))
+        let of_labels = self.labels.values().flat_map(|label| label.families.values().chain([&label.overall]));
+        of_labels.chain([&self.overall]).all(|offsets| offsets.log.iter().all(|offset| offset.is_finite()))
     }
+}
+
+/// The family that a workload's features name, as exported networks see it: the one whose flag is largest.
+pub(crate) fn family_of(features: &Features) -> Family {
+    let flags = family_flags();
+    let flag = |index: usize| features.summary.get(flags[index]).copied().unwrap_or_default();
+    let largest = (1..flags.len()).fold(0, |best, index| if flag(index) > flag(best) { index } else { best });
+    Family::ALL[largest]
+}
+
+/// Where the flags of the families stand in the summary, in the order of [`Family::ALL`].
+///
+/// # Panics
+/// A feature schema without them, which no build has.
+pub fn family_flags() -> &'static [usize] {
+    static FLAGS: OnceLock<Vec<usize>> = OnceLock::new();
+    let find = || {
+        let names = FeatureSchema::current().summary;
+        let place = |family: Family| names.iter().position(|name| *name == format!("family_{family}"));
+        Family::ALL.into_iter().map(|family| place(family).expect("every family has its flag")).collect()
+    };
+    FLAGS.get_or_init(find)
 }
 
 impl Offsets {
@@ -184,15 +233,34 @@ mod tests {
     }
 
     #[test]
-    fn labels_with_few_rows_take_the_offsets_of_all() {
-        let row = |label, log: f64| Scores { label, log: [log; 4], is_censored: false };
-        let mut scores: Vec<Scores> =
-            (0..200).map(|index| row(Label::NvidiaSmiDevice, f64::from(index) / 1000.0)).collect();
-        scores.extend((0..30).map(|_| row(Label::Reserved, 1.0)));
+    fn groups_with_few_rows_take_the_offsets_of_larger_ones() {
+        let row = |label, family, log: f64| Scores { label, family, log: [log; 4], is_censored: false };
+        let device = Label::NvidiaSmiDevice;
+        let mut scores: Vec<Scores> = (0..200).map(|index| row(device, Family::Mlp, f64::from(index) / 1e4)).collect();
+        scores.extend((0..60).map(|_| row(device, Family::Cnn, 0.5)));
+        scores.extend((0..40).map(|_| row(device, Family::Transformer, 0.1)));
+        scores.extend((0..30).map(|_| row(Label::Reserved, Family::Mlp, 1.0)));
         let calibration = Calibration::of(&scores).expect("enough rows");
-        assert_eq!(calibration.labels.keys().collect::<Vec<_>>(), [&Label::NvidiaSmiDevice]);
-        assert_eq!(calibration.offsets(Label::Reserved).rows, 230);
-        assert_eq!(calibration.offsets(Label::NvidiaSmiDevice).rows, 200);
+        let rows = |label, family| calibration.offsets(label, family).rows;
+        assert_eq!((rows(device, Family::Mlp), rows(device, Family::Cnn)), (200, 60));
+        assert_eq!((rows(device, Family::Transformer), rows(Label::Reserved, Family::Mlp)), (300, 330));
+        assert_eq!(calibration.offsets(device, Family::Cnn).log, [0.5; 4]);
         assert!(Calibration::of(&scores[..LEAST_ROWS - 1]).is_none());
+    }
+
+    #[test]
+    fn the_flags_name_the_family() {
+        let mut features = Features {
+            tokens: Vec::new(),
+            layers: Vec::new(),
+            summary: vec![0.0; FeatureSchema::current().summary.len()],
+            gpu: Vec::new(),
+            analytic: plimsoll_features::Analytic::default(),
+        };
+        for (family, place) in Family::ALL.into_iter().zip(family_flags().iter().copied()) {
+            features.summary[place] = 1.0;
+            assert_eq!(family_of(&features), family);
+            features.summary[place] = 0.0;
+        }
     }
 }

@@ -8,7 +8,7 @@ use plimsoll_dataset::Sample;
 
 use crate::batch::Table;
 use crate::bounds::Bounds;
-use crate::calibration::{Calibration, Offsets, Scores};
+use crate::calibration::{Calibration, Offsets, Scores, family_of};
 use crate::checkpoint::{self, Description};
 use crate::error::Result;
 use crate::estimate::Estimate;
@@ -166,7 +166,9 @@ impl Estimator for Learned {
         let estimate = |(sample, answer): (&&Sample, Answer)| {
             let calibration = self.description.calibration.as_ref();
             let bounds = |calibration: &Calibration| {
-                Bounds::from_logarithms(answer.log_bounds(calibration.offsets(sample.label)))
+                Bounds::from_logarithms(
+                    answer.log_bounds(calibration.offsets(sample.label, family_of(&sample.features))),
+                )
             };
             Estimate {
                 peak_memory_mib: Some(answer.log_memory.exp()),

@@ -28,7 +28,7 @@ pub mod workspaces;
 
 pub use baseline::{Analytic, WithConstant};
 pub use bounds::{Bounds, LEVELS};
-pub use calibration::{Calibration, Offsets};
+pub use calibration::{Calibration, LabelOffsets, Offsets, family_flags};
 pub use checkpoint::{DataDescription, Description};
 pub use device::DeviceKind;
 pub use error::{ModelError, Result};

@@ -30,10 +30,10 @@ pub fn loss(outputs: &Outputs, targets: &Targets, output: &OutputSettings, setti
 ///
 /// Each row's loss is in units of its own scale: jobs that are simulated to a ten-thousandth count as much as those
 /// that miss by a tenth. A run out of memory lies somewhere above its limit: it counts where a quantile lies below that
-/// limit, and nowhere else.
+/// limit, and nowhere else. `None` where the network was not asked for them.
 fn quantile_loss(outputs: &Outputs, targets: &Targets) -> Option<Tensor<1>> {
-    let (log_memory, log_scale) = (outputs.log_memory.clone()?.detach(), outputs.log_scale.clone()?.detach());
     let quantiles = outputs.log_quantiles.clone()?;
+    let (log_memory, log_scale) = (outputs.log_memory.clone()?.detach(), outputs.log_scale.clone()?.detach());
     let above = targets.log_memory.clone() - log_memory;
     let mut sum: Option<Tensor<1>> = None;
     for (index, level) in LEVELS[1..].iter().enumerate() {

@@ -107,9 +107,11 @@ fn with_spikes(count: u64) -> Vec<Sample> {
 #[test]
 fn bounds_hold_on_new_rows_and_are_wide_only_where_memory_varies() {
     let _turn = one_at_a_time();
-    let samples = with_spikes(1200);
-    let (training, new) = samples.split_at(800);
-    let learned = fit(mlp(), 30, &SILENT).fit(&refs(training), &[]).expect("fits");
+    let samples = with_spikes(600);
+    let (training, new) = samples.split_at(400);
+    let mut settings = fit(mlp(), 120, &SILENT);
+    settings.settings.calibration.fraction = 0.3;
+    let learned = settings.fit(&refs(training), &[]).expect("fits");
     let estimates = learned.estimate(&refs(new));
     let bounds: Vec<Bounds> = estimates.iter().map(|estimate| estimate.bounds.expect("calibrated")).collect();
     for (level, promised) in LEVELS.into_iter().enumerate().skip(1) {
@@ -118,7 +120,9 @@ fn bounds_hold_on_new_rows_and_are_wide_only_where_memory_varies() {
             .zip(new)
             .filter(|(bounds, sample)| bounds.to_array()[level] >= sample.outcome.peak_mib().expect("measured"));
         let share = holds.count() as f64 / new.len() as f64;
-        assert!((share - promised).abs() < 0.04, "{share} for {promised}");
+        // Both parts are drawn: three standard deviations of what 120 rows promise and 200 show.
+        let deviation = (promised * (1.0 - promised) * (1.0 / 120.0 + 1.0 / 200.0)).sqrt();
+        assert!((share - promised).abs() < 3.0 * deviation, "{share} for {promised}");
     }
     let mean_width = |of: fn(&Sample) -> bool| {
         let widths: Vec<f64> = bounds
@@ -130,9 +134,9 @@ fn bounds_hold_on_new_rows_and_are_wide_only_where_memory_varies() {
         widths.iter().sum::<f64>() / widths.len() as f64
     };
     let (varied, steady) = (mean_width(|row| row.family == Family::Cnn), mean_width(|row| row.family != Family::Cnn));
-    assert!(varied > 1.05 && steady < 0.5 * (varied - 1.0) + 1.0, "{varied} against {steady}");
+    assert!(varied > 1.02 && steady - 1.0 < 0.6 * (varied - 1.0), "{varied} against {steady}");
     let calibration = learned.description().calibration.clone().expect("enough rows");
-    assert!((100..=140).contains(&calibration.overall.rows), "{calibration:?}");
+    assert!((110..=130).contains(&calibration.overall.rows), "{calibration:?}");
 }
 
 #[test]
@@ -176,7 +180,9 @@ fn a_label_definition_decides_what_is_added_up() {
 #[test]
 fn rows_of_several_definitions_are_learned_side_by_side() {
     let _turn = one_at_a_time();
-    let mut samples = samples(24);
+    // Each workload under each definition: nothing but the label tells them apart.
+    let mut samples: Vec<Sample> =
+        samples(8).into_iter().flat_map(|sample| [sample.clone(), sample.clone(), sample]).collect();
     for (index, sample) in samples.iter_mut().enumerate() {
         let analytic = sample.features.analytic;
         // Readings of a process leave out a fifth of what those of the device show.

@@ -1,8 +1,9 @@
 //! Upper bounds: the quantile head, the distance from what was measured, and the calibration.
 
 use plimsoll_dataset::Label;
+use plimsoll_graph::Family;
 use plimsoll_model::network::{STEP_CENTRES, STEP_RANGE, STEPS, labels};
-use plimsoll_model::{Calibration, EXCESS_UNIT, Familiarity, LEVELS, OOD_WIDENING};
+use plimsoll_model::{Calibration, EXCESS_UNIT, Familiarity, LEVELS, OOD_WIDENING, family_flags};
 
 use super::blocks::Writer;
 use crate::error::Result;
@@ -92,6 +93,19 @@ pub(super) fn out_of_distribution(
     Ok(writer.plain("Sub", OUT_OF_DISTRIBUTION, &[&one, &familiar]))
 }
 
+/// Which row of the offsets a job takes: label definitions, and within each the families, of which the summary has a flag
+/// each.
+fn group(writer: &mut Writer, summary: &Value, label: &Value) -> Value {
+    let flags: Vec<i64> = family_flags().iter().map(|&place| place as i64).collect();
+    let flags = writer.builder().wholes(&flags);
+    let flags = writer.builder().node("Gather", "bounds.family.flags", &[summary, &flags], axis());
+    let attributes = vec![Attribute::Int("axis", 1), Attribute::Int("keepdims", 0)];
+    let family = writer.builder().node("ArgMax", "bounds.family", &[&flags], attributes);
+    let families = writer.builder().whole(Family::ALL.len() as i64);
+    let first = writer.plain("Mul", "bounds.label.first", &[label, &families]);
+    writer.plain("Add", "bounds.group", &[&first, &family])
+}
+
 /// Calibrated upper bounds in MiB, none below the one before: `[batch, 4]`.
 pub(super) fn bounds(
     writer: &mut Writer,
@@ -99,12 +113,14 @@ pub(super) fn bounds(
     peak: &Value,
     quantiles: Option<&Value>,
     ood: &Value,
-    label: &Value,
+    (summary, label): (&Value, &Value),
 ) -> Result<Value> {
-    let offsets = Label::ALL.into_iter().flat_map(|label| calibration.offsets(label).log.map(|offset| offset as f32));
-    let table = Weight { shape: vec![Label::ALL.len(), LEVELS.len()], numbers: offsets.collect() };
+    let groups = Label::ALL.into_iter().flat_map(|label| Family::ALL.map(|family| (label, family)));
+    let offsets = groups.flat_map(|(label, family)| calibration.offsets(label, family).log.map(|offset| offset as f32));
+    let table = Weight { shape: vec![Label::ALL.len() * Family::ALL.len(), LEVELS.len()], numbers: offsets.collect() };
     let table = writer.weight("bounds.offsets.table", &table)?;
-    let offsets = pick(writer, "bounds.offsets", &table, label);
+    let group = group(writer, summary, label);
+    let offsets = pick(writer, "bounds.offsets", &table, &group);
     let extents = writer.builder().wholes(&[1; LEVELS.len()]);
     let names = ["bounds.offset.p50", "bounds.offset.p90", "bounds.offset.p95", "bounds.offset.p99"];
     let offsets = writer.builder().nodes("Split", names, &[&offsets, &extents], axis());

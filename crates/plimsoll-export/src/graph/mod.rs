@@ -120,7 +120,14 @@ fn network(writer: &mut Writer, members: &[Weights], description: &Description, 
     outputs.push(ood.clone());
     if let Some(calibration) = &description.calibration {
         let peak = outputs[0].clone();
-        outputs.push(bounds::bounds(writer, calibration, &peak, mean.quantiles.as_ref(), &ood, &inputs.label)?);
+        outputs.push(bounds::bounds(
+            writer,
+            calibration,
+            &peak,
+            mean.quantiles.as_ref(),
+            &ood,
+            (&inputs.summary, &inputs.label),
+        )?);
     }
     Ok(outputs)
 }

@@ -254,8 +254,14 @@ impl<'a> Training<'a> {
         let batch = self.table.batch(rows, &self.device);
         let targets = self.table.targets(rows, &self.device);
         // Networks of an ensemble share nothing but the batch: the sum of their losses fits each by itself.
+        let with_quantiles = self.fit.settings.training.quantile_weight > 0.0;
         let losses = self.network.members.iter().map(|member| {
-            loss(&member.forward(&batch), &targets, &self.fit.settings.output, &self.fit.settings.training)
+            loss(
+                &member.forward(&batch, with_quantiles),
+                &targets,
+                &self.fit.settings.output,
+                &self.fit.settings.training,
+            )
         });
         let loss = losses.reduce(|sum, loss| sum + loss).expect("settings ask for at least one network");
         let gradients = GradientsParams::from_grads(loss.backward(), &self.network);

@@ -35,10 +35,11 @@ impl MlpNetwork {
         }
     }
 
-    pub(super) fn forward(&self, batch: &Batch) -> Outputs {
+    pub(super) fn forward(&self, batch: &Batch, with_quantiles: bool) -> Outputs {
         let x = Tensor::cat(vec![batch.summary.clone(), batch.gpu.clone()], 1);
         let trunks = [self.trunk.forward(x.clone()), self.utilisation_trunk.forward(x.clone())];
-        let log_quantiles = self.quantiles.as_ref().map(|head| head.forward(x, batch.label.clone()));
+        let quantiles = self.quantiles.as_ref().filter(|_| with_quantiles);
+        let log_quantiles = quantiles.map(|head| head.forward(x, batch.label.clone()));
         Outputs { log_quantiles, ..self.heads.forward(trunks, batch) }
     }
 }

@@ -85,7 +85,7 @@ impl Network {
     /// # Shapes
     /// A batch of `b` rows in; outputs of `b` rows out.
     pub fn forward(&self, batch: &Batch) -> Outputs {
-        let outputs: Vec<Outputs> = self.members.iter().map(|member| member.forward(batch)).collect();
+        let outputs: Vec<Outputs> = self.members.iter().map(|member| member.forward(batch, true)).collect();
         Outputs::mean(&outputs, batch)
     }
 }
@@ -101,14 +101,17 @@ impl Member {
         .materialize()
     }
 
-    /// Runs one network by itself.
+    /// Runs one network by itself, with its upper quantiles or without.
+    ///
+    /// A fit must not ask for what its loss does not read: Burn keeps the operations of an output that is never
+    /// differentiated, and each step gets slower than the one before.
     ///
     /// # Shapes
     /// A batch of `b` rows in; outputs of `b` rows out.
-    pub fn forward(&self, batch: &Batch) -> Outputs {
+    pub fn forward(&self, batch: &Batch, with_quantiles: bool) -> Outputs {
         match self {
-            Self::Mlp(network) => network.forward(batch),
-            Self::Transformer(network) => network.forward(batch),
+            Self::Mlp(network) => network.forward(batch, with_quantiles),
+            Self::Transformer(network) => network.forward(batch, with_quantiles),
         }
     }
 }

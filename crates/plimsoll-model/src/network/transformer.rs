@@ -53,7 +53,7 @@ impl TransformerNetwork {
         }
     }
 
-    pub(super) fn forward(&self, batch: &Batch) -> Outputs {
+    pub(super) fn forward(&self, batch: &Batch, with_quantiles: bool) -> Outputs {
         let sequence = batch.sequence.as_ref().expect("batches for this network carry the sequence");
         let x = self.token.forward(sequence.tokens.clone()) + self.numbers.forward(sequence.numbers.clone());
         let x = self.encoder.forward(TransformerEncoderInput::new(x).mask_pad(sequence.is_padding.clone()));
@@ -63,7 +63,8 @@ impl TransformerNetwork {
         let summary = Tensor::cat(vec![batch.summary.clone(), batch.gpu.clone()], 1);
         let x = Tensor::cat(vec![mean, summary.clone()], 1);
         let trunks = [self.trunk.forward(x.clone()), self.utilisation_trunk.forward(x)];
-        let log_quantiles = self.quantiles.as_ref().map(|head| head.forward(summary, batch.label.clone()));
+        let quantiles = self.quantiles.as_ref().filter(|_| with_quantiles);
+        let log_quantiles = quantiles.map(|head| head.forward(summary, batch.label.clone()));
         Outputs { log_quantiles, ..self.heads.forward(trunks, batch) }
     }
 }
