@@ -272,11 +272,42 @@ pub(crate) struct FrameworkArguments {
 /// The network, in whatever form it is there.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct GraphArguments {
-    /// A graph, a layer summary (`-`: on standard input), or a model of the zoo as zoo:NAME.
+    /// A graph, an ONNX model, a Hugging Face config.json, a layer summary (`-`: on standard input), or a model of the
+    /// zoo as zoo:NAME.
     pub(crate) file: PathBuf,
     /// Look zoo:NAME up in this file (see `plimsoll zoo --pack`) instead of the zoo that ships with Plimsoll.
     #[arg(long, value_name = "FILE")]
     pub(crate) zoo_file: Option<PathBuf>,
+    /// Extent of a dimension that an ONNX model leaves open beside its batch.
+    #[arg(long = "dim", value_name = "NAME=N", value_parser = dimension)]
+    pub(crate) dims: Vec<(String, u64)>,
+    #[command(flatten)]
+    pub(crate) configuration: ConfigurationArguments,
+}
+
+/// What a Hugging Face configuration leaves open.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Hugging Face config.json")]
+pub(crate) struct ConfigurationArguments {
+    /// Tokens of a sample [default: 512, or as many as there are positions].
+    #[arg(long, value_name = "N")]
+    pub(crate) tokens: Option<u64>,
+    /// Tokens of a sample's target, for models that have both [default: as many].
+    #[arg(long, value_name = "N")]
+    pub(crate) target_tokens: Option<u64>,
+    /// What stands on top, such as causal-lm or sequence-classification [default: as the file says].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) head: Option<String>,
+    /// Attention without a fused kernel.
+    #[arg(long)]
+    pub(crate) eager_attention: bool,
+}
+
+/// `NAME=N`.
+fn dimension(text: &str) -> Result<(String, u64), String> {
+    let (name, extent) = text.rsplit_once('=').ok_or("expected NAME=N")?;
+    let extent = extent.parse().map_err(|_| format!("expected a whole number after `=`, found `{extent}`"))?;
+    Ok((name.to_owned(), extent))
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use plimsoll_dataset::DatasetError;
 use plimsoll_graph::GraphError;
 use plimsoll_model::ModelError;
+use plimsoll_onnx::OnnxError;
 use plimsoll_zoo::ZooError;
 
 /// Prints an error once and gives the exit code.
@@ -49,6 +50,9 @@ fn hint(error: &anyhow::Error) -> Option<String> {
                 _ => None,
             };
         }
+        if let Some(error) = cause.downcast_ref::<OnnxError>() {
+            return error.hint();
+        }
         if let Some(error) = cause.downcast_ref::<GraphError>() {
             return match error {
                 GraphError::Unknown { what: "GPU", .. } => {
@@ -57,6 +61,9 @@ fn hint(error: &anyhow::Error) -> Option<String> {
                 GraphError::TooLarge { .. } => Some("graph files hold shapes only: weights do not belong there".into()),
                 GraphError::Malformed { expected, .. } if expected.contains("[[gpu]]") => {
                     Some("`plimsoll gpus --template` prints an entry".into())
+                }
+                GraphError::Malformed { expected, .. } if expected.contains("plimsoll_gpu.capture") => {
+                    Some("docs/huggingface.md says what is read".into())
                 }
                 GraphError::Malformed { .. } => Some("docs/graph-format.md describes the format".into()),
                 _ => None,

@@ -50,7 +50,7 @@ fn the_largest_batch_fits_and_the_next_does_not() {
     let estimate = json(&["estimate", GRAPH, "--batch", &batch, "--gpu", "t4", "--precision", "amp"]);
     assert_eq!(estimate["peak_memory_mib"], found["peak_memory_mib"]);
     let words = good(&["fit-batch", GRAPH, "--gpu", "t4", "--precision", "amp"]);
-    assert!(words.contains(&format!("largest batch {batch}")) && words.contains("warning: the upper bound"), "{words}");
+    assert!(words.contains(&format!("largest batch {batch}")), "{words}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(super) const REQUIRED: Required =
     Required { format: Format::Measurements, variant: "", columns: &["workload", "batch_size"] };
 
 /// Columns that a table may have besides targets and estimates. `family` is the graph's own and only for readers.
-const OPTIONAL: [&str; 25] = [
+const OPTIONAL: [&str; 27] = [
     "gpu",
     "family",
     "architecture",
@@ -39,6 +39,8 @@ const OPTIONAL: [&str; 25] = [
     "last_batch",
     "startup_batch",
     "cudnn_benchmark",
+    "prefetches",
+    "weight_decay",
     "keeps_gradients",
     "expandable_segments",
     "max_split_size_mib",
@@ -263,6 +265,8 @@ fn setup<'r>(
     for (name, field) in [
         ("activation_checkpointing", &mut setup.activation_checkpointing),
         ("cudnn_benchmark", &mut setup.cudnn_benchmark),
+        ("prefetches", &mut setup.prefetches),
+        ("weight_decay", &mut setup.weight_decay),
         ("keeps_gradients", &mut setup.keeps_gradients),
         ("expandable_segments", &mut setup.expandable_segments),
     ] {

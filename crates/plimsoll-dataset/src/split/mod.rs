@@ -109,6 +109,11 @@ pub struct Split {
 }
 
 impl Split {
+    /// How many groups these rows make; none of no rows.
+    pub fn groups(keys: &[SplitKey], by: SplitBy) -> usize {
+        Groups::new(keys, by, 0..keys.len()).map_or(0, |groups| groups.len())
+    }
+
     /// Divides rows once, by shares of the rows; training takes what validation and test leave.
     ///
     /// Groups are dealt out largest first to the part that lacks most, so that shares come out as close as group

@@ -1,6 +1,6 @@
 //! The part of the training rows that calibrates bounds.
 
-use plimsoll_dataset::{Label, Sample, Split, SplitBy, SplitKey};
+use plimsoll_dataset::{Label, Sample, Split, SplitKey};
 
 use crate::calibration::LEAST_ROWS;
 use crate::error::Result;
@@ -18,10 +18,10 @@ pub(super) fn divide<'a>(
     let (candidates, company): (Vec<&Sample>, Vec<&Sample>) =
         training.iter().partition(|sample| only_simulated || sample.label != Label::Simulated);
     let everything = || (training.to_vec(), Vec::new());
-    if settings.fraction == 0.0 || groups(&candidates, settings.by) < LEAST_GROUPS {
+    let keys: Vec<SplitKey> = candidates.iter().map(|sample| SplitKey::from(*sample)).collect();
+    if settings.fraction == 0.0 || Split::groups(&keys, settings.by) < LEAST_GROUPS {
         return Ok(everything());
     }
-    let keys: Vec<SplitKey> = candidates.iter().map(|sample| SplitKey::from(*sample)).collect();
     let split = Split::ratio(&keys, settings.by, 0.0, settings.fraction, settings.seed)?;
     let pick = |rows: &[usize]| -> Vec<&'a Sample> { rows.iter().map(|&row| candidates[row]).collect() };
     let (mut fitted, calibration) = (pick(&split.training), pick(&split.test));
@@ -35,14 +35,3 @@ pub(super) fn divide<'a>(
 
 /// With fewer groups than this, the part kept out would be one or two of them.
 const LEAST_GROUPS: usize = 10;
-
-fn groups(samples: &[&Sample], by: SplitBy) -> usize {
-    let name = |sample: &&Sample| match by {
-        SplitBy::Row => sample.id.clone(),
-        SplitBy::Architecture => sample.architecture.clone(),
-        SplitBy::Family => sample.family.name().to_owned(),
-        SplitBy::Gpu => sample.gpu.clone(),
-        SplitBy::Shape => format!("{}/{}", sample.family.name(), sample.shape),
-    };
-    samples.iter().map(name).collect::<std::collections::BTreeSet<_>>().len()
-}

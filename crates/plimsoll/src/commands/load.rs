@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use plimsoll_dataset::{Measurement, Sample};
+use plimsoll_dataset::{Label, Measurement, Sample};
 use plimsoll_graph::{Gpu, Graph, TrainingSetup, Workload};
 use plimsoll_model::{Estimate, Estimator, Learned};
 use plimsoll_simulate::Simulation;
@@ -14,18 +14,9 @@ use super::estimate;
 use super::source::{self, Source};
 use crate::cli::{GraphArguments, TrainingArguments};
 
-/// What is added to an estimate for an upper bound, as a share of it.
-pub(super) const MARGIN: f64 = 0.10;
-
-/// What a user should know of upper bounds.
-pub(super) const MARGIN_REMARK: &str = "the upper bound is the estimate plus 10 %, a constant that is calibrated on \
-                                        nothing: all 24 published runs of real models stay below it";
-
-/// The memory that is not exceeded with this confidence, MiB: the estimate itself at 0.5, which is a median, and a
-/// constant margin above it for more.
+/// The memory that is not exceeded with this confidence, MiB; the estimate itself where an estimator has no bounds.
 pub(super) fn upper_bound_mib(estimate: &Estimate, confidence: f64) -> f64 {
-    let margin = if confidence > 0.5 { MARGIN } else { 0.0 };
-    estimate.peak_memory_mib.unwrap_or_default() * (1.0 + margin)
+    estimate.upper_bound_mib(confidence).or(estimate.peak_memory_mib).unwrap_or_default()
 }
 
 /// A training job whose batch and GPU are still open.
@@ -82,7 +73,8 @@ impl OpenJob {
         checkpoint: Option<&Path>,
     ) -> Result<Self> {
         let file = graph.file.display().to_string();
-        let Source { graph, doubts } = source::read(graph)?;
+        let precision = source::training(training, 1)?.precision;
+        let Source { graph, doubts } = source::read(graph, precision)?;
         let learned = estimate::estimator(checkpoint)?;
         Ok(Self { file, graph, training: training.clone(), doubts, learned })
     }
@@ -104,7 +96,9 @@ impl OpenJob {
                 let workload = Workload::new(Arc::clone(&self.graph), setup.clone(), gpu.clone())?;
                 let simulation = Simulation::of(&workload);
                 let measurement = Measurement::unmeasured(self.file.clone(), workload);
-                let sample = Sample::from_simulation(&measurement, &simulation);
+                // A GPU's own reading decides what fits on it.
+                let label = Label::NvidiaSmiDevice;
+                let sample = Sample { label, ..Sample::from_simulation(&measurement, &simulation) };
                 Ok((measurement.workload, sample))
             })
             .collect::<Result<_>>()?;
@@ -122,7 +116,7 @@ impl OpenJob {
 
     /// What a user should know before trusting an estimate of this job.
     pub(super) fn warnings(&self, load: &Load) -> Vec<String> {
-        estimate::warnings(&load.workload, &self.learned, &load.sample, &self.doubts)
+        estimate::warnings(&load.workload, &self.learned, &load.sample, &load.estimate, &self.doubts)
     }
 
     /// What a user should know before trusting estimates for many GPUs: what holds for each, said once.

@@ -86,7 +86,7 @@ pub(crate) fn workload(
     let setup = setup(arguments)?.ok_or_else(|| usage("the batch size is not given", "say `--batch N`"))?;
     let gpu = gpu(arguments.gpu.as_deref(), &catalogue)?
         .ok_or_else(|| usage("the GPU is not given", "say `--gpu NAME`; `plimsoll gpus` lists them"))?;
-    let Source { graph, doubts } = read(graph)?;
+    let Source { graph, doubts } = read(graph, setup.precision)?;
     Ok((Workload::new(graph, setup, gpu)?, doubts))
 }
 

@@ -43,7 +43,7 @@ const BENCHMARKS: [Benchmark; 9] = [
     // A sample takes twice what it takes in `resnet50`.
     vision("resnet50-noio", "torchvision/resnet50", Precision::Tf32),
     // A sample takes over twice what 512 tokens take.
-    text("t5", "hf/t5-base", Some(1024)),
+    text("t5", "hf/t5-base-1024", Some(1024)),
     text("whisper", "hf/milabench-whisper", None),
 ];
 

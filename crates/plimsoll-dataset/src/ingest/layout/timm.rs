@@ -14,12 +14,15 @@ pub(super) const GPU: &str = "a100-40";
 /// FakeTensor's peak stands in the table as MB; times 2^20 it is a whole number of bytes, so that it is MiB.
 const ESTIMATES: &[(&str, &str)] = &[("faketensor_peak", "faketensor")];
 
-/// timm's training script: fp32, SGD with momentum, benchmark mode of cuDNN, 1,000 classes, the model's own input.
+/// timm's training script: fp32, SGD with momentum and weight decay, benchmark mode of cuDNN, a loader that prefetches,
+/// 1,000 classes, the model's own input.
 pub(super) fn job(cells: &Cells<'_>) -> Result<Job, String> {
     let model = cells.needed("model")?;
     let setup = TrainingSetup {
         optimizer: Optimizer::SgdMomentum,
         cudnn_benchmark: true,
+        prefetches: true,
+        weight_decay: true,
         ..TrainingSetup::new(cells.count("batch_size")?)
     };
     Ok(Job {

@@ -141,7 +141,7 @@ fn cells(judged: &JudgedRun, catalogue: &GpuCatalogue) -> Vec<(String, String)> 
 }
 
 /// A setup's cells; what is as everywhere stays empty.
-fn setup(setup: &TrainingSetup) -> [(&'static str, String); 14] {
+fn setup(setup: &TrainingSetup) -> [(&'static str, String); 16] {
     let flag = |is_set: bool| if is_set { "true".to_owned() } else { String::new() };
     let count = |count: Option<u64>| count.map_or_else(String::new, |count| count.to_string());
     let loss = match setup.loss {
@@ -161,6 +161,8 @@ fn setup(setup: &TrainingSetup) -> [(&'static str, String); 14] {
         ("last_batch", count(setup.last_batch)),
         ("startup_batch", count(setup.startup_batch)),
         ("cudnn_benchmark", flag(setup.cudnn_benchmark)),
+        ("prefetches", flag(setup.prefetches)),
+        ("weight_decay", flag(setup.weight_decay)),
         ("keeps_gradients", flag(setup.keeps_gradients)),
         ("expandable_segments", flag(setup.expandable_segments)),
         ("max_split_size_mib", count(setup.max_split_size_mib)),

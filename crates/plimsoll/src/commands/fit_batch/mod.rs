@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use plimsoll_graph::{Gpu, GraphError};
 use serde_json::{Value, json};
 
-use super::load::{Load, MARGIN, MARGIN_REMARK, OpenJob, upper_bound_mib};
+use super::load::{Load, OpenJob, upper_bound_mib};
 use super::source;
 use crate::cli::FitBatchArguments;
 use crate::errors::{Hint, Usage};
@@ -101,9 +101,7 @@ impl Answer<'_> {
     }
 
     fn warnings(&self) -> Vec<String> {
-        let mut warnings = self.job.warnings(self.load);
-        warnings.push(MARGIN_REMARK.to_owned());
-        warnings
+        self.job.warnings(self.load)
     }
 
     /// Whether memory ends it, or the largest batch that is of interest.
@@ -131,7 +129,6 @@ impl Answer<'_> {
             "peak_memory_mib": self.load.peak_mib(),
             "upper_bound_mib": self.bound(self.load),
             "confidence": self.arguments.confidence,
-            "margin": MARGIN,
             "multiple_of": self.arguments.multiple_of,
             "limited_by": self.limited_by(),
             "next": self.next.map(entry),

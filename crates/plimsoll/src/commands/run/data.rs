@@ -101,7 +101,8 @@ pub(super) fn load_files(
     options: &IngestOptions,
 ) -> Result<Loaded> {
     let catalogue = source::catalogue(gpu_file)?;
-    let options = IngestOptions { format: source::format(format)?, graphs: Some(source::named::graphs()), ..options.clone() };
+    let options =
+        IngestOptions { format: source::format(format)?, graphs: Some(source::named::graphs()), ..options.clone() };
     let spinner = progress::spinner("read");
     let loaded = load_samples(paths, &options, &catalogue);
     spinner.finish_and_clear();
