@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from math import prod
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -113,7 +115,7 @@ def test_a_detector_is_captured_with_its_batch_folded(name: str, losses: int, bo
     assert graph["inputs"][0] == {"name": "images", "shape": ["batch", 3, 480, 640]}
     assert len(graph["outputs"]) == losses
     assert boxes is None or boxes in shapes
-    assert "backbone.body.0.0.weight" in {weight["name"] for weight in graph["weights"]} or boxes is None
+    assert any(weight["name"].startswith("backbone.") for weight in graph["weights"]), "names are the model's own"
 
 
 def test_a_detector_of_ones_own_takes_a_list_of_images() -> None:
@@ -214,7 +216,7 @@ def test_a_function_that_makes_no_model_is_refused(
     assert word in capsys.readouterr().err
 
 
-def test_nothing_is_made_but_shapes() -> None:
+def test_nothing_is_made_but_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model with a billion parameters is built where a constructor needs values."""
 
     class Large(nn.Module):
@@ -223,12 +225,9 @@ def test_nothing_is_made_but_shapes() -> None:
             self.scale = torch.linspace(0, 1, 3)[1].item()
             self.body = nn.ModuleList(nn.Linear(8192, 8192) for _ in range(16))
 
-    import sys
-    from types import ModuleType
-
     module = ModuleType("large_module")
     module.large = lambda: (Large(), torch.zeros(1, 8192))  # type: ignore[attr-defined]
-    sys.modules["large_module"] = module
+    monkeypatch.setitem(sys.modules, "large_module", module)
     model, _ = build(Request("large_module", "large"))
     assert model.scale == 0.5
     assert all(parameter.is_meta for parameter in model.parameters())
