@@ -13,7 +13,7 @@ use super::source;
 use crate::cli::EstimateArguments;
 use crate::output::{self, gib};
 
-/// The score from which a workload counts as unlike anything measured: architectures held out at random stay below.
+/// The score from which a warning speaks of it: architectures held out at random stay below.
 const FAR: f64 = 0.1;
 
 /// The estimator that ships with Plimsoll.
@@ -262,7 +262,7 @@ pub(super) fn warnings(
     if estimate.ood >= FAR {
         let wider = 100.0 * (OOD_WIDENING[2] * estimate.ood).exp_m1();
         warnings.push(format!(
-            "unlike anything measured (score {:.2} of 1): the bound at 95 % is {wider:.0} % wider for it",
+            "outside the ranges of what was measured (score {:.2} of 1): the bound at 95 % is {wider:.0} % wider for it",
             estimate.ood
         ));
     }
