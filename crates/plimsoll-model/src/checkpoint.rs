@@ -74,6 +74,9 @@ pub struct Description {
     pub data: DataDescription,
     /// Training rows in which each utilisation metric was recorded. One that never was is not estimated.
     pub utilisation_rows: [usize; 6],
+    /// Share of the fitted correction that rows kept out of the fit bore out; the weights have it in them already.
+    #[serde(default = "whole")]
+    pub strength: f64,
     /// What makes bounds hold; `None` where the fit had too few rows to keep some out.
     pub calibration: Option<Calibration>,
     /// Ranges of what was fitted to: outside of them bounds widen.
@@ -85,6 +88,10 @@ pub struct Description {
     /// BLAKE3 of the weight file, written by saving. Checkpoints of before it was kept have none, and are not checked.
     #[serde(default)]
     pub weights_hash: String,
+}
+
+const fn whole() -> f64 {
+    1.0
 }
 
 impl Description {
@@ -120,6 +127,7 @@ impl Description {
             data,
             utilisation_rows: [0; 6],
             calibration: None,
+            strength: whole(),
             familiarity: Familiarity::default(),
             history: Vec::new(),
             parameters: 0,

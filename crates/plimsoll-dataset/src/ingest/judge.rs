@@ -71,6 +71,9 @@ const GROWTH: &str = "no more was read than at a smaller batch, whose growth lea
 const LESS: &str = "less was read than at a smaller batch";
 const FLAT: &str = "no more was read than at half the batch";
 const STUNTED: &str = "far less was read than smaller batches lead to, which is beyond the GPU";
+const SAME: &str = "the same was read at another batch of the job";
+const TOO_LITTLE: &str = "twice as much would fit, but larger batches of the job did not run";
+const AFTER_SUSPECT: &str = "a smaller batch of the job did not run";
 const AFTER_FLAT: &str = "a smaller batch of the job read no more than half of it did";
 const FLAT_FROM_START: &str = "no less was read than at twice the batch";
 
@@ -84,7 +87,11 @@ const FLAT_FROM_START: &str = "no less was read than at twice the batch";
 ///    smaller batches leads beyond 95 % of the GPU, else suspect.
 /// 5. The smallest batch, if twice the batch reads the same: suspect. So is every larger batch after one that reads no
 ///    more than half of it.
-/// 6. Under 65 % of what growth leads to, if that is beyond 95 % of the GPU: suspect.
+/// 6. The same (1 %) at any two batches of a job: both suspect. So is a larger batch after one that is suspect, but for
+///    one of over twice its reading, unless less was read there than at a smaller batch, which may have been a spike.
+/// 7. So little that the next batch of the job would fit too, though neither that one nor any larger one is believed:
+///    suspect. Memory at most doubles with the batch.
+/// 8. Under 65 % of what growth leads to, if that is beyond 95 % of the GPU: suspect.
 pub(super) fn judge(readings: &[Reading<'_>]) -> Vec<Verdict> {
     let steps = steps(readings);
     let mut jobs: BTreeMap<&str, BTreeMap<u64, Vec<usize>>> = BTreeMap::new();
@@ -127,12 +134,14 @@ fn steps<'a>(readings: &[Reading<'a>]) -> BTreeMap<&'a str, f64> {
 fn judge_job(readings: &[Reading<'_>], batches: &BTreeMap<u64, Vec<usize>>, verdicts: &mut [Verdict]) {
     let mut growth = Growth::default();
     let mut first: Option<(u64, f64, &[usize])> = None;
+    let mut jobs: Vec<(u64, f64, &[usize])> = Vec::new();
     for (place, (&batch, indices)) in batches.iter().enumerate() {
         let mib = median(indices.iter().map(|&index| readings[index].mib).collect());
         let verdict = growth.judge(batch, mib, readings[indices[0]].capacity_mib);
         for &index in indices {
             verdicts[index] = verdict;
         }
+        jobs.push((batch, mib, indices.as_slice()));
         match first {
             None => first = Some((batch, mib, indices)),
             Some((smallest, least, indices))
@@ -146,6 +155,49 @@ fn judge_job(readings: &[Reading<'_>], batches: &BTreeMap<u64, Vec<usize>>, verd
                 growth.trusted.clear();
             }
             Some(_) => {}
+        }
+    }
+    cross_examine(&jobs, readings[jobs[0].2[0]].capacity_mib, verdicts);
+}
+
+/// Holds a job's readings, from its smallest batch on, against each other.
+fn cross_examine(job: &[(u64, f64, &[usize])], capacity_mib: f64, verdicts: &mut [Verdict]) {
+    let is_same = |one: f64, other: f64| (one - other).abs() <= NOISE * one.max(other);
+    for &(batch, mib, indices) in job {
+        // Neighbouring batches may well read the same: only doubling must show.
+        let is_apart = |at: u64| 2 * at.min(batch) <= at.max(batch);
+        if job.iter().any(|&(at, other, _)| is_apart(at) && is_same(mib, other)) {
+            doubt(verdicts, indices, SAME);
+        }
+    }
+    let mut stopped: Option<f64> = None;
+    for &(_, mib, indices) in job {
+        if stopped.is_some_and(|at| mib <= 2.0 * at) {
+            doubt(verdicts, indices, AFTER_SUSPECT);
+        }
+        // Less than at a smaller batch may be no more than that one's spike.
+        let did_not_run = matches!(verdicts[indices[0]], Verdict::Suspect(reason) if reason != LESS);
+        stopped = stopped.or(did_not_run.then_some(mib));
+    }
+    let mut larger: Option<u64> = None;
+    for &(batch, mib, indices) in job.iter().rev() {
+        match larger {
+            Some(at) if mib * at as f64 / (batch as f64) < NEAR_CAPACITY * capacity_mib => {
+                doubt(verdicts, indices, TOO_LITTLE);
+            }
+            // From the first batch that ran on, larger ones have nothing to say.
+            _ if verdicts[indices[0]] == Verdict::Good => return,
+            _ => {}
+        }
+        larger = Some(batch);
+    }
+}
+
+/// Readings that were believed so far are so no more.
+fn doubt(verdicts: &mut [Verdict], indices: &[usize], reason: &'static str) {
+    for &index in indices {
+        if verdicts[index] == Verdict::Good {
+            verdicts[index] = Verdict::Suspect(reason);
         }
     }
 }
@@ -277,6 +329,21 @@ mod tests {
         assert_eq!(verdicts(&runs)[3], Verdict::Suspect(STUNTED));
         let runs = [(8, 6_069.0), (16, 9_823.0), (32, 17_599.0), (64, 27_001.0)];
         assert_eq!(verdicts(&runs), [Verdict::Good; 4]);
+    }
+
+    #[test]
+    fn runs_that_contradict_larger_ones_are_suspect() {
+        // Twice 12 GB would fit: that larger batches did not run shows that these did not either.
+        let runs = [(8, 10_461.0), (16, 12_607.0), (32, 9_001.0), (64, 9_003.0)];
+        let verdicts_found = verdicts(&runs);
+        assert!(verdicts_found.iter().all(|verdict| *verdict != Verdict::Good), "{verdicts_found:?}");
+        assert_eq!(verdicts_found[1], Verdict::Suspect(TOO_LITTLE));
+        // The same reading at batches far apart.
+        let runs = [(8, 14_127.0), (16, 37_125.0), (32, 14_127.0), (64, 30_335.0)];
+        assert_eq!(verdicts(&runs)[0], Verdict::Suspect(SAME));
+        // A job that fills the card at its last batch is believed.
+        let runs = [(8, 12_001.0), (16, 22_001.0), (32, 40_301.0)];
+        assert_eq!(verdicts(&runs)[..2], [Verdict::Good; 2]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod holdout;
 mod order;
 mod schedule;
+mod temper;
 
 use std::path::{Path, PathBuf};
 
@@ -61,7 +62,7 @@ impl Fit for LearnedFit<'_> {
             });
         }
         let (training, calibration) = holdout::divide(training, self.settings.calibration)?;
-        Training::new(self, &training, validation)?.run(&calibration)
+        Training::new(self, &training, validation)?.run(&training, &calibration)
     }
 }
 
@@ -171,7 +172,7 @@ impl<'a> Training<'a> {
         Ok(())
     }
 
-    fn run(mut self, calibration: &[&Sample]) -> Result<Learned> {
+    fn run(mut self, training: &[&Sample], calibration: &[&Sample]) -> Result<Learned> {
         let settings = &self.fit.settings.training;
         let steps_per_epoch = self.table.rows().div_ceil(settings.batch_size);
         self.fit.observer.begin(settings.epochs, self.progress.epochs(), steps_per_epoch);
@@ -185,6 +186,10 @@ impl<'a> Training<'a> {
         description.history.clone_from(&self.progress.history);
         description.utilisation_rows = self.table.utilisation_rows();
         description.familiarity = std::mem::take(&mut self.familiarity);
+        let learned = |network: &Network| Learned::new(description.clone(), network, &self.device);
+        let device = self.device.clone().inner();
+        let (network, strength) = temper::temper(network.valid(), training, calibration, &device, learned);
+        description.strength = strength;
         let mut learned = Learned::new(description, &network, &self.device);
         learned.calibrate(calibration);
         if let (Some(folder), Some(path)) = (&self.folder, &self.fit.folder) {

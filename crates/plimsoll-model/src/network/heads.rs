@@ -95,6 +95,13 @@ pub struct MemoryHead {
     is_classifier: bool,
 }
 
+impl MemoryHead {
+    /// Whether its outputs are classes.
+    pub const fn is_classifier(&self) -> bool {
+        self.is_classifier
+    }
+}
+
 impl Heads {
     /// Heads over a trunk of a width, conditioned on GPU features of a width.
     pub fn new(trunk: usize, gpu: usize, output: &OutputSettings, device: &Device) -> Self {

@@ -46,6 +46,9 @@ pub(crate) enum Data {
         /// Each repeat of a run is a row; their median is otherwise.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         all_repeats: bool,
+        /// Rows of these GPUs are left out.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        without_gpus: Vec<String>,
     },
     /// Synthetic workloads.
     Generated(GeneratedWorkloads),

@@ -44,6 +44,9 @@ struct RawData {
     /// Each repeat of a run is a row; their median is otherwise.
     #[serde(default)]
     all_repeats: bool,
+    /// Rows of these GPUs are left out.
+    #[serde(default)]
+    without_gpus: Vec<String>,
     generate: Option<RawGenerate>,
 }
 
@@ -252,6 +255,7 @@ impl RawData {
                     gpu_file: self.gpu_file.as_deref().map(expand).transpose()?,
                     keep_contradictions: self.keep_contradictions,
                     all_repeats: self.all_repeats,
+                    without_gpus: self.without_gpus,
                 })
             }
             (None, Some(generate)) => Ok(Data::Generated(generate.check("data.generate")?)),

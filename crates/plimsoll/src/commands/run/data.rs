@@ -23,13 +23,17 @@ impl Prepared {
     /// Reads or generates what the config names.
     pub(super) fn load(config: &Config) -> Result<Self> {
         match &config.data {
-            Data::Files { paths, format, gpu_file, keep_contradictions, all_repeats } => {
+            Data::Files { paths, format, gpu_file, keep_contradictions, all_repeats, without_gpus } => {
                 let options = IngestOptions {
                     keeps_contradictions: *keep_contradictions,
                     all_repeats: *all_repeats,
                     ..IngestOptions::default()
                 };
-                let loaded = load_files(paths, format.as_deref(), gpu_file.as_deref(), &options)?;
+                let mut loaded = load_files(paths, format.as_deref(), gpu_file.as_deref(), &options)?;
+                if !without_gpus.is_empty() {
+                    loaded.samples.retain(|sample| !without_gpus.contains(&sample.gpu));
+                    loaded.hash = content_hash(&loaded.samples);
+                }
                 Ok(Self { samples: loaded.samples, rejected: loaded.rejected, hash: loaded.hash })
             }
             Data::Generated(workloads) => Self::generate(workloads),
