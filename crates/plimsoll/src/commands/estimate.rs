@@ -245,7 +245,7 @@ pub(super) fn warnings(
     let data = &learned.description().data;
     let (graph, gpu) = (workload.graph(), workload.gpu());
     let mut warnings = source::doubts(workload, doubts);
-    if !data.gpus.contains(&gpu.name) {
+    if !data.gpus.contains(&gpu.name) && learned.description().adaptation(&gpu.name, sample.label).is_none() {
         warnings.push(format!(
             "{} is not among the GPUs that the estimator was fitted to ({})",
             gpu.name,
