@@ -12,6 +12,7 @@
 mod comparison;
 mod drawing;
 mod error;
+mod job_file;
 mod leaderboard;
 mod learning_curve;
 mod prediction;
@@ -24,6 +25,7 @@ mod workspaces;
 
 pub use comparison::{Comparison, ComparisonLine};
 pub use error::{EvaluationError, Result};
+pub use job_file::{EstimatedJob, JobFormat, JobRow, JobWriter};
 pub use leaderboard::{Cost, Leaderboard, LeaderboardRow};
 pub use learning_curve::{CurvePoint, learning_curve};
 pub use prediction::{Prediction, predict, published_predictions};

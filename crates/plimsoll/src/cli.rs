@@ -27,7 +27,7 @@ pub(crate) enum Command {
     /// Say what a training job will take.
     ///
     /// FILE is a computation graph (JSON), a printed layer summary (torchsummary or torchinfo), or a model of the zoo
-    /// (zoo:NAME).
+    /// (zoo:NAME). `--jobs TABLE` instead estimates every row of a table (docs/measurement-tables.md), in order.
     ///
     /// Example: plimsoll estimate zoo:resnet50 --batch 64 --gpu a100-40
     Estimate(EstimateArguments),
@@ -319,9 +319,18 @@ fn dimension(text: &str) -> Result<(String, u64), String> {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("file", |file| file.required(false).required_unless_present("jobs").conflicts_with("jobs")
+    .default_value_if("jobs", clap::builder::ArgPredicate::IsPresent, "-")))]
 pub(crate) struct EstimateArguments {
     #[command(flatten)]
     pub(crate) graph: GraphArguments,
+    /// Estimate every row of this table: workload, `batch_size` and, unless `--gpu` says it, gpu; the arguments hold
+    /// where a row leaves something open.
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) jobs: Option<PathBuf>,
+    /// Write the rows of `--jobs` there (.csv, .jsonl or .parquet) [default: CSV on standard output].
+    #[arg(long, value_name = "FILE", requires = "jobs")]
+    pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) setup: SetupArguments,
     /// Catalogue entries of your own.
@@ -339,7 +348,7 @@ pub(crate) struct EstimateArguments {
                      or allocated (by the framework), unknown. Whether a job fits is always a matter of the whole GPU"
     )]
     pub(crate) label: String,
-    /// Print one JSON object.
+    /// Print one JSON object; with `--jobs` and without `--out` one a row.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -4,6 +4,7 @@ mod adapt;
 mod compare;
 mod convert;
 mod estimate;
+mod estimate_jobs;
 mod evaluate;
 mod explain;
 mod export;
