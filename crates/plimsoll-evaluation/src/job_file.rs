@@ -128,8 +128,7 @@ impl<'a> JobWriter<'a> {
         let sink = match format {
             JobFormat::Csv => {
                 let mut writer = Box::new(csv::Writer::from_writer(stream));
-                let failed = |source| EvaluationError::Csv { action: "write", path: path.clone(), source };
-                writer.write_record(NAMES.map(|(name, _)| name)).map_err(failed)?;
+                writer.write_record(NAMES.map(|(name, _)| name)).map_err(|source| csv_error(&path, source))?;
                 Sink::Csv(writer)
             }
             JobFormat::JsonLines => Sink::JsonLines(stream),
@@ -146,7 +145,7 @@ impl<'a> JobWriter<'a> {
         match &mut self.sink {
             Sink::Csv(writer) => {
                 let written = rows.iter().try_for_each(|row| writer.write_record(cells(row).map(|cell| cell.text())));
-                written.map_err(|source| EvaluationError::Csv { action: "write", path: path(), source })
+                written.map_err(|source| csv_error(&self.path, source))
             }
             Sink::JsonLines(writer) => rows
                 .iter()
@@ -179,6 +178,15 @@ impl<'a> JobWriter<'a> {
         }
         Ok(())
     }
+}
+
+/// What stopped the stream below is told as such: a reader that closed a pipe has seen enough.
+fn csv_error(path: &Path, source: csv::Error) -> EvaluationError {
+    let source = match source.into_kind() {
+        csv::ErrorKind::Io(source) => source,
+        kind => std::io::Error::other(format!("{kind:?}")),
+    };
+    EvaluationError::File { action: "write", path: path.to_owned(), source }
 }
 
 fn parquet(file: File) -> PolarsResult<BatchedWriter<File>> {

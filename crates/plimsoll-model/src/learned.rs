@@ -122,7 +122,9 @@ impl Learned {
         for ((gpu, label), rows) in groups {
             let readings: Vec<Reading> = rows.iter().map(|(_, reading)| *reading).collect();
             let mut hasher = ContentHasher::new();
-            rows.iter().for_each(|(sample, _)| hasher.add(sample));
+            for (sample, _) in &rows {
+                hasher.add(sample);
+            }
             let fitted = Adaptation { data_hash: hasher.finish(), ..Adaptation::fit(gpu, label, &readings)? };
             let known = &mut learned.description.adaptations;
             known.retain(|old| (old.gpu.as_str(), old.label) != (gpu, label));
