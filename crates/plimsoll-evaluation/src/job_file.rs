@@ -106,17 +106,13 @@ impl<'a> JobWriter<'a> {
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
         let temporary = builder.tempfile_in(folder_of(&target)).map_err(failed)?;
         let file = temporary.reopen().map_err(failed)?;
-        let mut writer = match format {
-            Some(format) => Self::stream(Box::new(BufWriter::new(file)), format)?,
-            None => {
-                let failed = |source| EvaluationError::Parquet { action: "create", path: path.to_owned(), source };
-                let sink = Sink::Parquet(Box::new(parquet(file).map_err(failed)?));
-                Self { path: PathBuf::new(), sink, file: None }
-            }
+        let sink = if let Some(format) = format {
+            Self::stream(Box::new(BufWriter::new(file)), format)?.sink
+        } else {
+            let failed = |source| EvaluationError::Parquet { action: "create", path: path.to_owned(), source };
+            Sink::Parquet(Box::new(parquet(file).map_err(failed)?))
         };
-        path.clone_into(&mut writer.path);
-        writer.file = Some((target, temporary));
-        Ok(writer)
+        Ok(Self { path: path.to_owned(), sink, file: Some((target, temporary)) })
     }
 
     /// Writes to a stream, such as standard output.

@@ -1,5 +1,6 @@
 //! Few measured runs teach a GPU, and tables of jobs are answered row by row.
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -59,7 +60,7 @@ fn a_stack_that_takes_less_context_is_learned_from_a_few_runs() {
     let mut table = "workload,batch_size,gpu,peak_memory_mib,label\n".to_owned();
     for batch in [4, 8, 16, 24, 48] {
         let measured = peak(&estimate(batch, "t4", None)) - 400.0;
-        table += &format!("zoo:torchvision/resnet18,{batch},t4,{measured},nvidia_smi_device\n");
+        writeln!(table, "zoo:torchvision/resnet18,{batch},t4,{measured},nvidia_smi_device").expect("a string");
     }
     let runs = write(folder.path(), "runs.csv", &table);
     let (runs, out) = (runs.to_str().expect("UTF-8"), path("checkpoint"));
@@ -93,7 +94,7 @@ fn a_curve_says_what_runs_are_worth() {
     let mut table = "workload,batch_size,gpu,peak_memory_mib,label\n".to_owned();
     for batch in 1..=18 {
         let measured = 3500 + 40 * batch;
-        table += &format!("zoo:torchvision/resnet18,{batch},t4,{measured},nvidia_smi_device\n");
+        writeln!(table, "zoo:torchvision/resnet18,{batch},t4,{measured},nvidia_smi_device").expect("a string");
     }
     let runs = write(folder.path(), "runs.csv", &table);
     let runs = runs.to_str().expect("UTF-8");
@@ -163,7 +164,8 @@ fn many_jobs_keep_their_order() {
     let mut table = "workload,batch_size\n".to_owned();
     for row in 0..2_500 {
         // Now and then a row that is none.
-        table += &format!("zoo:torchvision/alexnet,{}\n", if row % 500 == 7 { 0 } else { 1 + row % 64 });
+        let batch = if row % 500 == 7 { 0 } else { 1 + row % 64 };
+        writeln!(table, "zoo:torchvision/alexnet,{batch}").expect("a string");
     }
     let jobs = write(folder.path(), "jobs.csv", &table);
     let text = good(&["estimate", "--jobs", jobs.to_str().expect("UTF-8"), "--gpu", "a100-40", "--json"]);
