@@ -140,12 +140,12 @@ fn a_table_of_jobs_is_answered_row_by_row() {
         assert_eq!(rows[row]["rejected"], Value::Null);
     }
     assert!(rows[1]["rejected"].as_str().expect("a reason").contains("no-such-model"));
-    assert!(rows[3]["rejected"].as_str().expect("a reason").contains("batch_size"));
+    assert!(rows[3]["rejected"].as_str().expect("a reason").contains("batch size"));
 
-    // Half the precision takes less: arguments hold where a row leaves something open.
+    // Arguments hold where a row leaves something open.
     let amp: Vec<Value> =
         good(&["estimate", "--jobs", jobs, "--precision", "amp", "--json"]).lines().map(json).collect();
-    assert_eq!((&amp[0]["precision"], &amp[2]["precision"]), (&"amp".into(), &"fp32".into()));
+    assert_eq!((&amp[0]["precision"], &amp[2]["precision"]), (&"amp_fp16".into(), &"fp32".into()));
     assert_eq!(good(&["estimate", "--jobs", jobs]).lines().count(), 5, "a header and four rows");
 
     let out = folder.path().join("out.parquet");
