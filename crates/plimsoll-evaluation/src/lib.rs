@@ -12,7 +12,9 @@
 mod comparison;
 mod drawing;
 mod error;
+mod job_file;
 mod leaderboard;
+mod learning_curve;
 mod prediction;
 mod prediction_file;
 mod replace_file;
@@ -23,7 +25,9 @@ mod workspaces;
 
 pub use comparison::{Comparison, ComparisonLine};
 pub use error::{EvaluationError, Result};
+pub use job_file::{EstimatedJob, JobFormat, JobRow, JobWriter};
 pub use leaderboard::{Cost, Leaderboard, LeaderboardRow};
+pub use learning_curve::{CurvePoint, learning_curve};
 pub use prediction::{Prediction, predict, published_predictions};
 pub use prediction_file::{read_predictions, write_predictions};
 pub use report::{DataDescription, Report, ReportFiles, Section};

@@ -59,6 +59,7 @@ pub fn export(learned: &Learned, folder: &Path, settings: &ExportSettings) -> Re
         labels: Label::ALL.to_vec(),
         levels: LEVELS.to_vec(),
         calibration: description.calibration.clone(),
+        adaptations: description.adaptations.clone(),
         gpus: GpuVocabulary::new(&description.data.gpus, settings.catalogue),
         data: description.data.clone(),
         settings: description.settings.clone(),

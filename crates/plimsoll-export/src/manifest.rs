@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plimsoll_dataset::Label;
 use plimsoll_features::FeatureSchema;
-use plimsoll_model::{Calibration, DataDescription, Settings};
+use plimsoll_model::{Adaptation, Calibration, DataDescription, Settings};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ExportError, Result};
@@ -45,6 +45,11 @@ pub struct Manifest {
     pub levels: Vec<f64>,
     /// What its bounds were calibrated on, which is part of the model; null where it has none.
     pub calibration: Option<Calibration>,
+    /// What was learned of single GPUs after the fit. It is not part of the model: for a job on such a GPU, multiply
+    /// `peak_memory_mib` by `scale` and add `offset_mib` (at least 1 MiB is left), multiply the quantiles by what that
+    /// changed `peak_memory_mib` by, and then by `exp(log_bounds)` of their level.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adaptations: Vec<Adaptation>,
     /// Known GPUs.
     pub gpus: GpuVocabulary,
     /// What it was fitted to: data, split, label definition and hash.

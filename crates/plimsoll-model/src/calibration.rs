@@ -157,7 +157,7 @@ impl Offsets {
 /// Of a run out of memory only a lower limit of the score is known. Its weight is shared among the rows above that
 /// limit (Kaplan and Meier's estimate, as Efron describes it), so that what fits a GPU is not mistaken for all there
 /// is. Where the level lies beyond the last known score, that score stands for it.
-fn conformal_quantile(mut scores: Vec<(f64, bool)>, level: f64) -> f64 {
+pub(crate) fn conformal_quantile(mut scores: Vec<(f64, bool)>, level: f64) -> f64 {
     // Known scores come before limits of the same size: the run was above the limit.
     scores.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let rows = scores.len();

@@ -17,6 +17,7 @@ use plimsoll_features::{FeatureSchema, Features};
 use serde::{Deserialize, Serialize};
 
 use self::weights::{check_hash, hash_of, parse_weights, weight_bytes};
+use crate::adaptation::Adaptation;
 use crate::calibration::Calibration;
 use crate::error::{ModelError, Result};
 use crate::events::Epoch;
@@ -79,6 +80,9 @@ pub struct Description {
     pub strength: f64,
     /// What makes bounds hold; `None` where the fit had too few rows to keep some out.
     pub calibration: Option<Calibration>,
+    /// What was learned of single GPUs after the fit, from a few runs each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adaptations: Vec<Adaptation>,
     /// Ranges of what was fitted to: outside of them bounds widen.
     pub familiarity: Familiarity,
     /// Every epoch.
@@ -117,6 +121,14 @@ impl Description {
         names
     }
 
+    /// What is known of a GPU beyond the fit, for a label definition: from readings of the same definition, or else of
+    /// one that adds up the same quantities.
+    pub fn adaptation(&self, gpu: &str, label: Label) -> Option<&Adaptation> {
+        let mut fitting = self.adaptations.iter().filter(|known| known.speaks_for(gpu, label)).peekable();
+        let first = fitting.peek().copied();
+        fitting.find(|known| known.label == label).or(first)
+    }
+
     /// A description in the current format.
     pub fn new(settings: Settings, scaler: Scaler, data: DataDescription) -> Self {
         Self {
@@ -128,6 +140,7 @@ impl Description {
             utilisation_rows: [0; 6],
             calibration: None,
             strength: whole(),
+            adaptations: Vec::new(),
             familiarity: Familiarity::default(),
             history: Vec::new(),
             parameters: 0,
@@ -188,6 +201,9 @@ fn parse_description(bytes: &[u8], origin: &Path) -> Result<Description> {
     description.scaler.check(&description.schema).map_err(|error| damaged(error.to_string()))?;
     if !description.calibration.as_ref().is_none_or(Calibration::is_sound) {
         return Err(damaged("a calibration with an offset that is no number".into()));
+    }
+    if !description.adaptations.iter().all(Adaptation::is_sound) {
+        return Err(damaged("an adaptation to a GPU with a number that cannot be".into()));
     }
     if !description.familiarity.is_sound(description.schema.summary.len() + description.schema.gpu.len()) {
         return Err(damaged("ranges that are not those of the features".into()));

@@ -1,16 +1,18 @@
 //! A fitted network as an estimator.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
-use plimsoll_dataset::Sample;
+use plimsoll_dataset::{ContentHasher, Label, Sample};
 
+use crate::adaptation::{Adaptation, Reading};
 use crate::batch::Table;
 use crate::bounds::Bounds;
 use crate::calibration::{Calibration, Offsets, Scores, family_of};
 use crate::checkpoint::{self, Description};
-use crate::error::Result;
+use crate::error::{ModelError, Result};
 use crate::estimate::Estimate;
 use crate::estimator::Estimator;
 use crate::network::{Network, STEPS, Widths};
@@ -85,12 +87,80 @@ impl Learned {
         &self.network
     }
 
+    /// The same estimator without what it learned of single GPUs after its fit.
+    #[must_use]
+    pub fn unadapted(&self) -> Self {
+        let mut learned = self.clone();
+        learned.description.adaptations.clear();
+        learned
+    }
+
+    /// Fits to the GPUs of a few measured samples, with the networks as they are. What was known of these GPUs under
+    /// the same label definition is replaced; groups with too few measured rows are passed over.
+    ///
+    /// # Errors
+    /// Samples without [`Adaptation::LEAST_ROWS`] measured rows of any GPU.
+    pub fn adapt(&self, samples: &[&Sample]) -> Result<Self> {
+        let estimates = self.unchanged(samples);
+        let mut groups: BTreeMap<(&str, Label), Vec<(&Sample, Reading)>> = BTreeMap::new();
+        for (sample, estimate) in samples.iter().zip(estimates) {
+            let reading = Reading { estimate, outcome: sample.outcome };
+            groups.entry((&sample.gpu, sample.label)).or_default().push((sample, reading));
+        }
+        groups.retain(|_, rows| {
+            let measured = rows.iter().filter(|(sample, _)| sample.outcome.peak_mib().is_some());
+            measured.count() >= Adaptation::LEAST_ROWS
+        });
+        if groups.is_empty() {
+            return Err(ModelError::Data {
+                what: "a GPU".into(),
+                expected: format!("at least {} measured rows of it", Adaptation::LEAST_ROWS),
+                found: format!("fewer among {} rows", samples.len()),
+            });
+        }
+        let mut learned = self.clone();
+        for ((gpu, label), rows) in groups {
+            let readings: Vec<Reading> = rows.iter().map(|(_, reading)| *reading).collect();
+            let mut hasher = ContentHasher::new();
+            for (sample, _) in &rows {
+                hasher.add(sample);
+            }
+            let fitted = Adaptation { data_hash: hasher.finish(), ..Adaptation::fit(gpu, label, &readings)? };
+            let known = &mut learned.description.adaptations;
+            known.retain(|old| (old.gpu.as_str(), old.label) != (gpu, label));
+            known.push(fitted);
+        }
+        Ok(learned)
+    }
+
     /// Finds the offsets that make bounds hold on these rows, which the fit must not have seen.
     pub(crate) fn calibrate(&mut self, samples: &[&Sample]) {
         let rows = samples.iter().zip(self.answers(samples));
         let scores: Vec<Scores> =
             rows.filter_map(|(sample, answer)| Scores::of(sample, answer.log_bounds(&Offsets::NONE))).collect();
         self.description.calibration = Calibration::of(&scores);
+    }
+
+    /// Estimates before any adaptation.
+    fn unchanged(&self, samples: &[&Sample]) -> Vec<Estimate> {
+        let estimate = |(sample, answer): (&&Sample, Answer)| {
+            let calibration = self.description.calibration.as_ref();
+            let bounds = |calibration: &Calibration| {
+                Bounds::from_logarithms(
+                    answer.log_bounds(calibration.offsets(sample.label, family_of(&sample.features))),
+                )
+            };
+            Estimate {
+                peak_memory_mib: Some(answer.log_memory.exp()),
+                log_scale: answer.log_scale.map(f64::exp),
+                bounds: calibration.map(bounds),
+                ood: answer.ood,
+                utilisation: std::array::from_fn(|metric| {
+                    (self.description.utilisation_rows[metric] > 0).then_some(answer.utilisation[metric])
+                }),
+            }
+        };
+        samples.iter().zip(self.answers(samples)).map(estimate).collect()
     }
 
     /// What the network says of samples, in their order.
@@ -166,23 +236,13 @@ impl Estimator for Learned {
     }
 
     fn estimate(&self, samples: &[&Sample]) -> Vec<Estimate> {
-        let estimate = |(sample, answer): (&&Sample, Answer)| {
-            let calibration = self.description.calibration.as_ref();
-            let bounds = |calibration: &Calibration| {
-                Bounds::from_logarithms(
-                    answer.log_bounds(calibration.offsets(sample.label, family_of(&sample.features))),
-                )
-            };
-            Estimate {
-                peak_memory_mib: Some(answer.log_memory.exp()),
-                log_scale: answer.log_scale.map(f64::exp),
-                bounds: calibration.map(bounds),
-                ood: answer.ood,
-                utilisation: std::array::from_fn(|metric| {
-                    (self.description.utilisation_rows[metric] > 0).then_some(answer.utilisation[metric])
-                }),
-            }
+        let adapted = |(sample, estimate): (&&Sample, Estimate)| match self
+            .description
+            .adaptation(sample.gpu.as_str(), sample.label)
+        {
+            Some(adaptation) => adaptation.apply(&estimate),
+            None => estimate,
         };
-        samples.iter().zip(self.answers(samples)).map(estimate).collect()
+        samples.iter().zip(self.unchanged(samples)).map(adapted).collect()
     }
 }

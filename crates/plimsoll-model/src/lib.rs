@@ -7,6 +7,7 @@
 //!
 //! The crate deliberately knows nothing of scores, reports and export formats.
 
+mod adaptation;
 mod baseline;
 mod bounds;
 mod calibration;
@@ -26,6 +27,7 @@ pub mod batch;
 pub mod network;
 pub mod workspaces;
 
+pub use adaptation::{Adaptation, Reading};
 pub use baseline::{Analytic, WithConstant};
 pub use bounds::{Bounds, LEVELS};
 pub use calibration::{Calibration, LabelOffsets, Offsets, family_flags};

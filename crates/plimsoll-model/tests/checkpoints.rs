@@ -5,7 +5,7 @@ mod support;
 use std::cell::Cell;
 use std::path::Path;
 
-use plimsoll_dataset::Sample;
+use plimsoll_dataset::{Label, Outcome, Sample};
 use plimsoll_model::{Description, DeviceKind, Epoch, Estimator, Fit, Learned, ModelError, Observer};
 use support::{SILENT, fit, one_at_a_time, samples, transformer};
 
@@ -190,4 +190,49 @@ fn a_folder_that_cannot_be_written_is_an_error() {
     settings.folder = None;
     settings.events = Some(file.path().join("below-a-file"));
     assert!(settings.fit(&samples, &[]).is_err());
+}
+
+#[test]
+fn an_adaptation_moves_the_estimates_of_its_gpu_alone_and_is_kept() {
+    let _turn = one_at_a_time();
+    let rows = samples(24);
+    let rows: Vec<&Sample> = rows.iter().collect();
+    let learned = fit(transformer(0.0), 2, &SILENT).fit(&rows, &[]).expect("fits");
+    let before = learned.estimate(&rows);
+    let runs: Vec<Sample> = rows
+        .iter()
+        .zip(&before)
+        .filter(|(row, _)| row.gpu == "t4")
+        .map(|(row, estimate)| {
+            let peak_mib = estimate.peak_memory_mib.expect("a peak") + 700.0;
+            Sample { label: Label::NvidiaSmiDevice, outcome: Outcome::Measured { peak_mib }, ..(*row).clone() }
+        })
+        .collect();
+    assert!(runs.len() >= 3, "{}", runs.len());
+    let adapted = learned.adapt(&runs.iter().collect::<Vec<_>>()).expect("adapts");
+    let folder = tempfile::tempdir().expect("temporary folder");
+    adapted.save(folder.path()).expect("saved");
+    let loaded = load(folder.path()).expect("loads");
+    assert_eq!(loaded.description().adaptations, adapted.description().adaptations);
+    let asked: Vec<Sample> =
+        rows.iter().map(|row| Sample { label: Label::NvidiaSmiProcess, ..(*row).clone() }).collect();
+    let asked: Vec<&Sample> = asked.iter().collect();
+    for ((row, after), before) in asked.iter().zip(loaded.estimate(&asked)).zip(learned.estimate(&asked)) {
+        let moved = after.peak_memory_mib.expect("a peak") - before.peak_memory_mib.expect("a peak");
+        let expected = if row.gpu == "t4" { 700.0 } else { 0.0 };
+        assert!((moved - expected).abs() < 1.0, "{}: {moved}", row.gpu);
+    }
+    assert_eq!(loaded.unadapted().estimate(&asked), learned.estimate(&asked));
+    // The same GPU again replaces what was known of it.
+    let again = loaded.adapt(&runs.iter().collect::<Vec<_>>()).expect("adapts");
+    assert_eq!(again.description().adaptations, loaded.description().adaptations);
+    let error = learned.adapt(&[]).expect_err("no rows").to_string();
+    assert!(error.contains("at least 3"), "{error}");
+
+    let path = folder.path().join("checkpoint.json");
+    let text = std::fs::read_to_string(&path).expect("read");
+    let damaged = text.replace("\"scale\": 1.0", "\"scale\": 0.0");
+    assert_ne!(text, damaged);
+    std::fs::write(&path, damaged).expect("written");
+    assert!(load(folder.path()).expect_err("damaged").to_string().contains("adaptation"));
 }

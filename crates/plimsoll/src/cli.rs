@@ -27,7 +27,7 @@ pub(crate) enum Command {
     /// Say what a training job will take.
     ///
     /// FILE is a computation graph (JSON), a printed layer summary (torchsummary or torchinfo), or a model of the zoo
-    /// (zoo:NAME).
+    /// (zoo:NAME). `--jobs TABLE` instead estimates every row of a table (docs/measurement-tables.md), in order.
     ///
     /// Example: plimsoll estimate zoo:resnet50 --batch 64 --gpu a100-40
     Estimate(EstimateArguments),
@@ -94,6 +94,14 @@ pub(crate) enum Command {
     ///
     /// Example: plimsoll evaluate runs/quickstart/checkpoint --data measurements.parquet
     Evaluate(EvaluateArguments),
+    /// Fit a checkpoint to a new GPU or software stack from a few measured runs.
+    ///
+    /// The networks stay as they are: runs teach an offset in MiB, a scale where at least 20 of them support one, and
+    /// how wide bounds must be. `--curve` says how many runs are worth it: other runs drawn again and again, judged on
+    /// the rest.
+    ///
+    /// Example: plimsoll adapt shipped --data runs.csv --gpu l40s --out checkpoint
+    Adapt(AdaptArguments),
     /// Write the report of a run again from its predictions.
     ///
     /// Example: plimsoll report runs/quickstart
@@ -245,6 +253,7 @@ pub(crate) struct TrainingArguments {
 /// Switches of the framework that move memory.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Framework")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the framework, on or off")]
 pub(crate) struct FrameworkArguments {
     /// Batch of a forward pass before training, such as a model summary's.
     #[arg(long, value_name = "N")]
@@ -311,9 +320,18 @@ fn dimension(text: &str) -> Result<(String, u64), String> {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("file", |file| file.required(false).required_unless_present("jobs").conflicts_with("jobs")
+    .default_value_if("jobs", clap::builder::ArgPredicate::IsPresent, "-")))]
 pub(crate) struct EstimateArguments {
     #[command(flatten)]
     pub(crate) graph: GraphArguments,
+    /// Estimate every row of this table: workload, `batch_size` and, unless `--gpu` says it, gpu; the arguments hold
+    /// where a row leaves something open.
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) jobs: Option<PathBuf>,
+    /// Write the rows of `--jobs` there (.csv, .jsonl or .parquet) [default: CSV on standard output].
+    #[arg(long, value_name = "FILE", requires = "jobs")]
+    pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) setup: SetupArguments,
     /// Catalogue entries of your own.
@@ -331,7 +349,7 @@ pub(crate) struct EstimateArguments {
                      or allocated (by the framework), unknown. Whether a job fits is always a matter of the whole GPU"
     )]
     pub(crate) label: String,
-    /// Print one JSON object.
+    /// Print one JSON object; with `--jobs` and without `--out` one a row.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -534,6 +552,37 @@ pub(crate) struct EvaluateArguments {
     /// Width of the bins for bin accuracy, MiB.
     #[arg(long, value_name = "MIB", default_value_t = 8192.0)]
     pub(crate) bin_width: f64,
+    #[command(flatten)]
+    pub(crate) source: SourceArguments,
+    #[command(flatten)]
+    pub(crate) setup: SetupArguments,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AdaptArguments {
+    /// The checkpoint folder, or `shipped` for the estimator that ships with Plimsoll.
+    pub(crate) checkpoint: PathBuf,
+    /// Files of measurements; `--gpu` leaves all but its rows out.
+    #[arg(long, value_name = "FILE", num_args = 1.., required = true)]
+    pub(crate) data: Vec<PathBuf>,
+    /// Folder for the checkpoint.
+    #[arg(long, value_name = "DIR", required_unless_present = "curve", conflicts_with = "curve")]
+    pub(crate) out: Option<PathBuf>,
+    /// At most so many measured runs of each GPU, evenly spread over the files [default: all].
+    #[arg(long, value_name = "N", conflicts_with = "curve", value_parser = clap::value_parser!(u64).range(3..))]
+    pub(crate) rows: Option<u64>,
+    /// Judge how good the estimator is after these numbers of runs, and write nothing.
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    pub(crate) curve: Vec<usize>,
+    /// Draws for each number of runs.
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "curve", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) repeats: u32,
+    /// Seed of the draws.
+    #[arg(long, value_name = "S", default_value_t = 0, requires = "curve")]
+    pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) source: SourceArguments,
     #[command(flatten)]

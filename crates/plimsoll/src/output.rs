@@ -11,6 +11,11 @@ pub(crate) fn line(text: impl AsRef<str>) -> Result<()> {
     writeln!(out, "{}", text.as_ref()).context("cannot write to standard output")
 }
 
+/// Standard output for many rows.
+pub(crate) fn stream() -> impl Write {
+    std::io::BufWriter::new(std::io::stdout().lock())
+}
+
 /// Prints a value as indented JSON.
 pub(crate) fn json<T: Serialize>(value: &T) -> Result<()> {
     line(serde_json::to_string_pretty(value).context("cannot write the result as JSON")?)

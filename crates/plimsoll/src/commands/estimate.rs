@@ -9,7 +9,7 @@ use plimsoll_model::{DeviceKind, Estimate, Estimator, Learned, OOD_WIDENING};
 use plimsoll_simulate::{Simulation, node_cost, workspace};
 use serde_json::{Map, Value, json};
 
-use super::source;
+use super::{estimate_jobs, source};
 use crate::cli::EstimateArguments;
 use crate::output::{self, gib};
 
@@ -22,6 +22,9 @@ const SHIPPED_WEIGHTS: &[u8] = include_bytes!("../../../../checkpoints/default/w
 
 /// Says what a training job will take.
 pub(super) fn run(arguments: &EstimateArguments) -> Result<()> {
+    if let Some(table) = &arguments.jobs {
+        return estimate_jobs::run(arguments, table);
+    }
     let (workload, doubts) = source::workload(&arguments.graph, &arguments.setup, arguments.gpu_file.as_deref())?;
     let label = label(&arguments.label)?;
     let learned = estimator(arguments.checkpoint.as_deref())?;
@@ -39,7 +42,7 @@ pub(super) fn estimator(checkpoint: Option<&Path>) -> Result<Learned> {
 }
 
 /// The label definition of a name.
-fn label(name: &str) -> Result<Label> {
+pub(super) fn label(name: &str) -> Result<Label> {
     let known = || Label::ALL.into_iter().filter(|label| *label != Label::Simulated);
     known().find(|label| label.name() == name).with_context(|| {
         let known: Vec<&str> = known().map(Label::name).collect();
@@ -245,7 +248,7 @@ pub(super) fn warnings(
     let data = &learned.description().data;
     let (graph, gpu) = (workload.graph(), workload.gpu());
     let mut warnings = source::doubts(workload, doubts);
-    if !data.gpus.contains(&gpu.name) {
+    if !data.gpus.contains(&gpu.name) && learned.description().adaptation(&gpu.name, sample.label).is_none() {
         warnings.push(format!(
             "{} is not among the GPUs that the estimator was fitted to ({})",
             gpu.name,

@@ -127,8 +127,13 @@ impl OpenJob {
                 warnings.push(doubt);
             }
         }
-        let fitted = &self.learned.description().data.gpus;
-        if loads.iter().any(|load| !fitted.contains(&load.gpu().name)) {
+        let description = self.learned.description();
+        let fitted = &description.data.gpus;
+        let is_known = |load: &Load| {
+            let gpu = &load.gpu().name;
+            fitted.contains(gpu) || description.adaptation(gpu, load.sample.label).is_some()
+        };
+        if !loads.iter().all(|load| is_known(load)) {
             warnings.push(format!(
                 "the estimator was fitted to {} alone: for other GPUs it stays close to the simulation",
                 fitted.join(", ")

@@ -1,8 +1,10 @@
 //! One module a command.
 
+mod adapt;
 mod compare;
 mod convert;
 mod estimate;
+mod estimate_jobs;
 mod evaluate;
 mod explain;
 mod export;
@@ -44,6 +46,7 @@ pub(crate) fn dispatch(command: Command) -> Result<()> {
         Command::Fit(arguments) => fit::run(&arguments),
         Command::FitWorkspaces(arguments) => fit_workspaces::run(&arguments),
         Command::Evaluate(arguments) => evaluate::run(&arguments),
+        Command::Adapt(arguments) => adapt::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Leaderboard(arguments) => leaderboard::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),

@@ -1,0 +1,141 @@
+//! `plimsoll adapt`
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, ensure};
+use plimsoll_dataset::{Label, Sample};
+use plimsoll_evaluation::{CurvePoint, learning_curve};
+use plimsoll_model::{Adaptation, Estimator, Learned, Reading};
+use serde_json::{Value, json};
+
+use super::{estimate, source};
+use crate::cli::AdaptArguments;
+use crate::output;
+
+/// Fits a checkpoint to GPUs from a few measured runs of each, or says how many runs that takes.
+pub(super) fn run(arguments: &AdaptArguments) -> Result<()> {
+    let learned = estimate::estimator(Some(arguments.checkpoint.as_path()).filter(|name| name.as_os_str() != SHIPPED))?;
+    let loaded = source::load(&arguments.data, &arguments.source, &arguments.setup)?;
+    let catalogue = source::catalogue(arguments.source.gpu_file.as_deref())?;
+    let wanted = source::gpu(arguments.setup.gpu.as_deref(), &catalogue)?.map(|gpu| gpu.name);
+    let samples = groups(loaded.samples.iter().filter(|sample| wanted.as_ref().is_none_or(|gpu| *gpu == sample.gpu)));
+    if let (true, Some(gpu)) = (samples.is_empty(), wanted) {
+        let mut found: Vec<&str> = loaded.samples.iter().map(|sample| sample.gpu.as_str()).collect();
+        found.sort_unstable();
+        found.dedup();
+        return Err(source::usage(
+            &format!("no row is of GPU `{gpu}`"),
+            &format!("the rows are of {}", found.join(", ")),
+        ));
+    }
+    if !arguments.curve.is_empty() {
+        curves(&learned.unadapted(), &samples, arguments)?;
+    }
+    let Some(out) = &arguments.out else { return Ok(()) };
+    let shown: Vec<&Sample> = samples.values().flat_map(|rows| spread(rows, arguments.rows)).collect();
+    let adapted = learned.adapt(&shown)?;
+    adapted.save(out)?;
+    let is_new = |known: &&Adaptation| samples.contains_key(&(known.gpu.as_str(), known.label));
+    let adaptations: Vec<&Adaptation> = adapted.description().adaptations.iter().filter(is_new).collect();
+    if arguments.json {
+        return output::json(&json!({ "out": out, "adaptations": adaptations }));
+    }
+    adaptations.iter().try_for_each(|adaptation| output::line(words(adaptation)))?;
+    output::line(format!("-> {}", out.display()))
+}
+
+/// What stands for the estimator that ships with Plimsoll.
+const SHIPPED: &str = "shipped";
+
+/// Rows of one GPU, read alike.
+type Groups<'a> = BTreeMap<(&'a str, Label), Vec<&'a Sample>>;
+
+fn groups<'a>(samples: impl Iterator<Item = &'a Sample>) -> Groups<'a> {
+    let mut groups = Groups::new();
+    for sample in samples {
+        groups.entry((sample.gpu.as_str(), sample.label)).or_default().push(sample);
+    }
+    groups
+}
+
+/// At most so many measured rows, evenly spread over all; without a limit all rows, measured or not.
+fn spread<'a>(rows: &[&'a Sample], limit: Option<u64>) -> Vec<&'a Sample> {
+    let Some(limit) = limit else { return rows.to_vec() };
+    let measured: Vec<&Sample> = rows.iter().copied().filter(|row| row.outcome.peak_mib().is_some()).collect();
+    let count = (limit as usize).min(measured.len());
+    (0..count).map(|place| measured[place * measured.len() / count]).collect()
+}
+
+/// Prints how well the estimator does after each number of runs.
+fn curves(learned: &Learned, samples: &Groups, arguments: &AdaptArguments) -> Result<()> {
+    let curve = |(&(gpu, label), rows): (&(&str, Label), &Vec<&Sample>)| {
+        let estimates = learned.estimate(rows);
+        let readings: Vec<Reading> =
+            rows.iter().zip(estimates).map(|(row, estimate)| Reading { estimate, outcome: row.outcome }).collect();
+        let points = learning_curve(&readings, &arguments.curve, arguments.repeats as usize, arguments.seed);
+        (gpu.to_owned(), label, points)
+    };
+    let curves: Vec<(String, Label, Vec<CurvePoint>)> = samples.iter().map(curve).collect();
+    ensure!(
+        curves.iter().any(|(_, _, points)| !points.is_empty()),
+        "no GPU has enough measured rows for any of these numbers of runs and ten more to judge"
+    );
+    if arguments.json {
+        let value = |(gpu, label, points): &(String, Label, Vec<CurvePoint>)| -> Value {
+            json!({ "gpu": gpu, "label": label, "points": points })
+        };
+        return output::json(&json!({ "curves": curves.iter().map(value).collect::<Vec<_>>() }));
+    }
+    let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.1}", 100.0 * share));
+    let row = |gpu: &str, label: Label, point: &CurvePoint| {
+        vec![
+            gpu.to_owned(),
+            label.name().to_owned(),
+            point.rows.to_string(),
+            point.judged.to_string(),
+            format!("{:.2}", point.median_ape_pct),
+            format!("{:.2}", point.worst_median_ape_pct),
+            format!("{:.2}", point.mape_pct),
+            percent(point.coverage.map(|[p90, ..]| p90)),
+            percent(point.coverage.map(|[_, p95, _]| p95)),
+            percent(point.coverage.map(|[.., p99]| p99)),
+            point.over_allocation_95_pct.map_or("-".to_owned(), |over| format!("{over:.1}")),
+        ]
+    };
+    let rows: Vec<Vec<String>> = curves
+        .iter()
+        .flat_map(|(gpu, label, points)| points.iter().map(move |point| row(gpu, *label, point)))
+        .collect();
+    let header = [
+        "gpu",
+        "label",
+        "runs",
+        "judged",
+        "median APE %",
+        "worst",
+        "MAPE %",
+        "within 90 %",
+        "95 %",
+        "99 %",
+        "over at 95 %",
+    ];
+    output::line(output::table(&header, &rows))
+}
+
+/// An adaptation in one line.
+fn words(adaptation: &Adaptation) -> String {
+    let scale = if adaptation.scale == 1.0 { String::new() } else { format!("{:.3} x ", adaptation.scale) };
+    let law = match adaptation.offset_mib {
+        0.0 => format!("{scale}estimate"),
+        offset => format!("{scale}estimate {} {:.0} MiB", if offset < 0.0 { '-' } else { '+' }, offset.abs()),
+    };
+    format!(
+        "{} ({}): {} runs and {} out of memory: {law}; median error {:.2} % before, {:.2} % on runs left out",
+        adaptation.gpu,
+        adaptation.label.name(),
+        adaptation.rows,
+        adaptation.censored_rows,
+        adaptation.error_before_pct,
+        adaptation.error_after_pct
+    )
+}
