@@ -2,8 +2,7 @@
 
 use plimsoll_dataset::Sample;
 
-use crate::bounds::Bounds;
-use crate::calibration::{Calibration, Scores, family_of};
+use crate::calibration::{Calibration, Scores};
 use crate::error::{ModelError, Result};
 use crate::estimate::Estimate;
 use crate::estimator::{Estimator, Fit};
@@ -108,11 +107,7 @@ impl Estimator for WithConstant {
     fn estimate(&self, samples: &[&Sample]) -> Vec<Estimate> {
         let estimate = |sample: &&Sample| {
             let mib = self.mib(sample);
-            let bounds = |calibration: &Calibration| {
-                Bounds::from_logarithms(
-                    calibration.offsets(sample.label, family_of(&sample.features)).log.map(|offset| mib.ln() + offset),
-                )
-            };
+            let bounds = |calibration: &Calibration| calibration.around(mib.ln(), sample);
             Estimate { bounds: self.calibration.as_ref().map(bounds), ..memory(mib) }
         };
         samples.iter().map(estimate).collect()

@@ -4,7 +4,7 @@ mod support;
 
 use plimsoll_dataset::{Label, Outcome, Sample};
 use plimsoll_graph::Family;
-use plimsoll_model::{Bounds, Estimate, Estimator, Fit, LEVELS, Learned, OutputSettings};
+use plimsoll_model::{BinEstimate, Bounds, Estimate, Estimator, Fit, LEVELS, Learned, OutputSettings};
 use support::{SILENT, fit, mlp, one_at_a_time, samples, transformer};
 
 fn refs(samples: &[Sample]) -> Vec<&Sample> {
@@ -224,7 +224,7 @@ fn a_classifier_names_the_bin() {
     let _turn = one_at_a_time();
     let samples = samples(12);
     let mut settings = fit(mlp(), 200, &SILENT);
-    settings.settings.output = OutputSettings::Bins { width_mib: 4096.0, count: 20 };
+    settings.settings.output = OutputSettings::Bins { width_mib: 4096.0, count: 20, estimate: BinEstimate::Middle };
     let learned = settings.fit(&refs(&samples), &[]).expect("fits");
     let estimates = memory(&learned.estimate(&refs(&samples)));
     let right = estimates.iter().zip(&samples).filter(|(estimate, sample)| {
