@@ -12,6 +12,8 @@ use crate::estimator::{Estimator, Fit};
 pub enum Analytic {
     /// Weights, gradients, optimiser states and saved activations, added up.
     TensorSum,
+    /// What torchinfo prints as the estimated total size of a network.
+    TorchInfo,
     /// The largest number of bytes alive during a step.
     LivePeak,
     /// What the replayed allocator reserves, with context and libraries.
@@ -20,11 +22,12 @@ pub enum Analytic {
 
 impl Analytic {
     /// Every quantity, the best first.
-    pub const ALL: [Self; 3] = [Self::Simulated, Self::LivePeak, Self::TensorSum];
+    pub const ALL: [Self; 4] = [Self::Simulated, Self::LivePeak, Self::TensorSum, Self::TorchInfo];
 
     const fn name(self) -> &'static str {
         match self {
             Self::TensorSum => "tensor-sum",
+            Self::TorchInfo => "torchinfo",
             Self::LivePeak => "live-peak",
             Self::Simulated => "simulated",
         }
@@ -34,6 +37,7 @@ impl Analytic {
         let analytic = &sample.features.analytic;
         f64::from(match self {
             Self::TensorSum => analytic.tensor_sum_mib,
+            Self::TorchInfo => analytic.torchinfo_mib,
             Self::LivePeak => analytic.live_peak_mib,
             Self::Simulated => analytic.simulated_mib(),
         })

@@ -3,10 +3,10 @@
 //! Trees cannot say more than the largest leaf that they were fitted to, so they are fitted to logarithms: of peak
 //! memory itself, from what can be counted in a graph, or of the ratio by which it differs from the simulation.
 
+use forust_ml::Matrix;
 use forust_ml::gradientbooster::{GradientBooster, GrowPolicy};
 use forust_ml::objective::ObjectiveType;
 use forust_ml::sampler::SampleMethod;
-use forust_ml::Matrix;
 use plimsoll_dataset::Sample;
 use plimsoll_features::FeatureSchema;
 use serde::{Deserialize, Serialize};
@@ -130,8 +130,7 @@ impl Fit for BoostedFit {
     fn fit(&self, training: &[&Sample], _validation: &[&Sample]) -> Result<BoostedTrees> {
         self.settings.check()?;
         let (fitted, held_out) = holdout::divide(training, self.calibration)?;
-        let fitted: Vec<&Sample> =
-            fitted.into_iter().filter(|sample| sample.outcome.peak_mib().is_some()).collect();
+        let fitted: Vec<&Sample> = fitted.into_iter().filter(|sample| sample.outcome.peak_mib().is_some()).collect();
         if fitted.len() < 2 {
             return Err(ModelError::Data {
                 what: "the training part".into(),
@@ -147,13 +146,13 @@ impl Fit for BoostedFit {
         let targets: Vec<f64> = fitted.iter().map(target).collect();
         let table = columns.table(&fitted);
         let mut booster = self.settings.booster();
-        booster
-            .fit_unweighted(&Matrix::new(&table, fitted.len(), columns.count()), &targets, None)
-            .map_err(|error| ModelError::Data {
+        booster.fit_unweighted(&Matrix::new(&table, fitted.len(), columns.count()), &targets, None).map_err(
+            |error| ModelError::Data {
                 what: "the training part".into(),
                 expected: "a table that trees can be fitted to".into(),
                 found: error.to_string(),
-            })?;
+            },
+        )?;
         let mut trees =
             BoostedTrees { name: self.name.clone(), on: self.settings.on, columns, booster, calibration: None };
         let estimates = trees.log_mib(&held_out);

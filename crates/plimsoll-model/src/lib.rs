@@ -41,5 +41,5 @@ pub use familiarity::{EXCESS_UNIT, Familiarity};
 pub use fit::LearnedFit;
 pub use learned::{Learned, OOD_WIDENING};
 pub use objective::loss;
-pub use settings::{BinEstimate, CalibrationSettings, InputSettings, NetworkSettings, OutputSettings, Settings};
 pub use settings::TrainingSettings;
+pub use settings::{BinEstimate, CalibrationSettings, InputSettings, NetworkSettings, OutputSettings, Settings};

@@ -75,10 +75,13 @@ fn features_alone_are_blind_to_the_simulator() {
 fn runs_out_of_memory_are_left_out_of_the_fit() {
     let samples = samples(60);
     let mut with_limits = samples.clone();
-    with_limits.extend(samples.iter().take(20).cloned().map(|sample| Sample {
-        outcome: Outcome::OutOfMemory { above_mib: 1e6 },
-        ..sample
-    }));
+    with_limits.extend(
+        samples
+            .iter()
+            .take(20)
+            .cloned()
+            .map(|sample| Sample { outcome: Outcome::OutOfMemory { above_mib: 1e6 }, ..sample }),
+    );
     let settings = BoostedSettings { trees: 20, ..BoostedSettings::new(BoostedOn::Features) };
     let calibration = CalibrationSettings { fraction: 0.0, ..CalibrationSettings::default() };
     let fit = BoostedFit { name: "trees".into(), settings, calibration };

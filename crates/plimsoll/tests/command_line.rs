@@ -69,6 +69,15 @@ training = { epochs = 2, seed = 1 }
 name = "tiny-sequence"
 network = { kind = "transformer", width = 8, heads = 2, layers = 1, feed_forward = 8, hidden = 8, blocks = 1 }
 training = { epochs = 2, seed = 1 }
+[[estimator]]
+name = "tiny-upper-edges"
+network = { kind = "mlp", hidden = 8, blocks = 1 }
+inputs = "graph"
+output = { kind = "bins", width_mib = 8192.0, count = 5, estimate = "upper" }
+training = { epochs = 2, seed = 1 }
+[[estimator]]
+name = "tiny-trees"
+boosted = { on = "simulation", trees = 20 }
 [evaluation]
 held_out = ["data/published_real_models.csv"]
 "#;
@@ -95,9 +104,15 @@ fn a_run_leaves_everything_that_it_promises_and_repeats_itself() {
     }
     let names: Vec<&str> =
         scores.as_array().expect("a list").iter().filter_map(|row| row["estimator"].as_str()).collect();
-    for name in
-        ["tiny", "tiny-sequence", "live-peak+constant", "tensor-sum+constant", "faketensor", "horus", "gpumemnet"]
-    {
+    for name in [
+        "tiny",
+        "tiny-sequence",
+        "tiny-upper-edges",
+        "tiny-trees",
+        "live-peak+constant",
+        "torchinfo+constant",
+        "gpumemnet",
+    ] {
         assert!(names.contains(&name), "{name} is missing from {names:?}");
     }
     let memory = &scores[0]["targets"]["peak_memory_mib"];

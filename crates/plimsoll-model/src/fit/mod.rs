@@ -70,7 +70,8 @@ impl Fit for LearnedFit<'_> {
 fn started(settings: &Settings, folder: &Path, device: &Device) -> Result<(Network, Scaler)> {
     let (description, network) = checkpoint::load(folder, device)?;
     let found = &description.settings;
-    let form = |settings: &Settings| (settings.network.clone(), settings.inputs, settings.output.clone(), settings.ensemble);
+    let form =
+        |settings: &Settings| (settings.network.clone(), settings.inputs, settings.output.clone(), settings.ensemble);
     if form(found) != form(settings) {
         return Err(ModelError::Checkpoint {
             path: folder.into(),
