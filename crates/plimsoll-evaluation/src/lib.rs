@@ -23,7 +23,7 @@ mod workspaces;
 
 pub use comparison::{Comparison, ComparisonLine};
 pub use error::{EvaluationError, Result};
-pub use leaderboard::{Cost, Leaderboard, LeaderboardRow};
+pub use leaderboard::{Cost, Leaderboard, LeaderboardRow, RunName};
 pub use prediction::{Prediction, predict, published_predictions};
 pub use prediction_file::{read_predictions, write_predictions};
 pub use report::{DataDescription, Report, ReportFiles, Section};

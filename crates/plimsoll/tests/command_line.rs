@@ -163,6 +163,14 @@ fn a_run_leaves_everything_that_it_promises_and_repeats_itself() {
     let shown =
         good(&["leaderboard", first.to_str().expect("UTF-8"), second.to_str().expect("UTF-8"), "--into", board]);
     assert!(shown.contains("tiny-sequence"));
+    let page = folder.path().join("board.html");
+    let first = first.to_str().expect("UTF-8");
+    good(&["leaderboard", first, "--fresh", "--into", board, "--page", page.to_str().expect("UTF-8")]);
+    let lines = |path: &Path| std::fs::read_to_string(path).expect("written").lines().count();
+    assert_eq!(lines(Path::new(board)), lines(&Path::new(first).join("leaderboard.csv")), "this run alone");
+    assert!(std::fs::read_to_string(&page).expect("written").contains("tiny-trees"));
+    assert!(folder.path().join("board.md").exists());
+    bad(&["leaderboard", first, "--into", board, "--page", "board.pdf"]);
     good(&["export", checkpoint, "--out", folder.path().join("export").to_str().expect("UTF-8")]);
     assert!(folder.path().join("export/model.onnx").exists());
 }

@@ -12,7 +12,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use plimsoll_dataset::{Carve, IngestOptions, Sample, Split, SplitKey};
-use plimsoll_evaluation::{Cost, Leaderboard, LeaderboardRow, Prediction, Scores, predict, published_predictions};
+use plimsoll_evaluation::{
+    Cost, Leaderboard, LeaderboardRow, Prediction, RunName, Scores, predict, published_predictions,
+};
 use plimsoll_evaluation::{read_predictions, write_predictions, write_scores};
 use plimsoll_model::{DataDescription, DeviceKind, Estimator, Fit, Learned, Settings};
 
@@ -229,13 +231,14 @@ impl Run {
         let others =
             rivals.iter().map(|rival| (rival.estimator.name(), self.cost(rival.estimator.as_ref(), rival.size_bytes)));
         let costs: BTreeMap<&str, Cost> = learned.chain(others).collect();
+        let run = RunName { id: &self.record.run_id, config: &self.config.name };
         let mut all = Vec::new();
         let mut rows = Vec::new();
         for section in &self.record.sections {
             let predictions = read_predictions(&self.out.join(&section.predictions))?;
             for scores in Scores::by_estimator(&predictions, &section.context()) {
                 let cost = costs.get(scores.estimator.as_str()).copied().unwrap_or_default();
-                rows.extend(LeaderboardRow::of(&self.record.run_id, &scores, cost));
+                rows.extend(LeaderboardRow::of(run, &scores, cost));
                 all.push(scores);
             }
         }
