@@ -25,13 +25,15 @@ impl Leaderboard {
         Ok(html::page(TITLE, &self.blocks()?))
     }
 
-    /// Writes the page, and beside it the same tables as Markdown, in a file of the same name with the extension `md`.
+    /// Writes the page, and beside it its tables as Markdown, in a file of the same name with the extension `md`.
     ///
     /// # Errors
     /// A drawing that fails; files that cannot be written.
     pub fn write_page(&self, path: &Path) -> Result<()> {
-        let blocks = self.blocks()?;
+        let mut blocks = self.blocks()?;
         replace_text(path, &html::page(TITLE, &blocks))?;
+        // Drawings are on the page alone.
+        blocks.retain(|block| !matches!(block, Block::Drawing(_)));
         replace_text(&path.with_extension("md"), &markdown::page(TITLE, &blocks))
     }
 
