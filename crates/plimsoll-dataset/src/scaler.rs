@@ -52,7 +52,9 @@ impl Scaler {
     /// A place beyond the numbers.
     pub fn hide(&mut self, layer: &[usize], summary: &[usize]) {
         for (part, places) in [(&mut self.layer, layer), (&mut self.summary, summary)] {
-            places.iter().for_each(|&place| part.scale[place] = Standardization::CONSTANT);
+            for &place in places {
+                part.scale[place] = Standardization::CONSTANT;
+            }
         }
     }
 

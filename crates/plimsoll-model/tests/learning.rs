@@ -257,9 +257,13 @@ fn a_network_over_the_graph_alone_is_blind_to_the_simulator() {
     let (summary, layer) = (FeatureSchema::simulated_summary(), FeatureSchema::simulated_layer());
     let width = FeatureSchema::current().layer.len();
     for sample in &mut changed {
-        summary.iter().for_each(|&place| sample.features.summary[place] += 1.0);
+        for &place in &summary {
+            sample.features.summary[place] += 1.0;
+        }
         for numbers in sample.features.layers.chunks_mut(width) {
-            layer.iter().for_each(|&place| numbers[place] += 1.0);
+            for &place in &layer {
+                numbers[place] += 1.0;
+            }
         }
     }
     for network in [mlp(), transformer(0.0)] {

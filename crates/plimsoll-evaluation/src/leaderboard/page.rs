@@ -100,7 +100,9 @@ mod tests {
         for (estimator, factor) in [("<mlp>", 1.01), ("horus", 3.0), ("perfect", 1.0)] {
             let mut rows =
                 [("a:1", 1000.0), ("a:2", 2000.0), ("a:3", 4000.0)].map(|(id, mib)| row(id, mib, mib * factor));
-            rows.iter_mut().for_each(|row| row.estimator = estimator.to_owned());
+            for row in &mut rows {
+                estimator.clone_into(&mut row.estimator);
+            }
             for split in ["5-fold by row", "all rows, held out whole"] {
                 let scores = Scores::of(&rows, &ScoreContext::new("published", split));
                 leaderboard.merge(LeaderboardRow::of(RunName { id: "r1", config: "c" }, &scores, Cost::default()));

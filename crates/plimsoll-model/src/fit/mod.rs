@@ -104,15 +104,14 @@ impl<'a> Training<'a> {
         let device = fit.device.clone().autodiff();
         let widths = Widths::current();
         device.seed(settings.training.seed);
-        let (network, scaler) = match &fit.start {
-            Some(folder) => started(settings, folder, &device)?,
-            None => {
-                let mut scaler = Scaler::fit(training.iter().map(|sample| &sample.features))?;
-                if settings.inputs == InputSettings::Graph {
-                    scaler.hide(&FeatureSchema::simulated_layer(), &FeatureSchema::simulated_summary());
-                }
-                (Network::new(settings, widths, &device), scaler)
+        let (network, scaler) = if let Some(folder) = &fit.start {
+            started(settings, folder, &device)?
+        } else {
+            let mut scaler = Scaler::fit(training.iter().map(|sample| &sample.features))?;
+            if settings.inputs == InputSettings::Graph {
+                scaler.hide(&FeatureSchema::simulated_layer(), &FeatureSchema::simulated_summary());
             }
+            (Network::new(settings, widths, &device), scaler)
         };
         let with_layers = network.reads_layers();
         let optimizer = AdamWConfig::new()
