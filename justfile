@@ -29,6 +29,30 @@ gpumemnet:
     cargo run --release -- run configs/gpumemnet-cnn.toml
     cargo run --release -- run configs/gpumemnet-transformer.toml
 
+# Every config whose data is there, then all of them on one page: evaluation/leaderboard.csv, .md and .html.
+leaderboard:
+    #!/usr/bin/env bash
+    set -euo pipefail
+    cargo build --release --bin plimsoll
+    runs=()
+    for config in configs/*.toml; do
+        name=$(basename "$config" .toml)
+        if grep -q PLIMSOLL_DATA "$config" && [ -z "${PLIMSOLL_DATA:-}" ]; then
+            echo "skipped $name: PLIMSOLL_DATA is not set" >&2
+            continue
+        fi
+        # A data file that is not there stops no other run: milabench and GPUMemNet are fetched apart.
+        missing=$({ grep -oE '"\$\{PLIMSOLL_DATA\}/[^"]+"' "$config" || true; } | tr -d '"' | sed "s|\${PLIMSOLL_DATA}|${PLIMSOLL_DATA:-}|" |
+            while read -r file; do [ -e "$file" ] || echo "$file"; done)
+        if [ -n "$missing" ]; then
+            echo "skipped $name: without $missing" >&2
+            continue
+        fi
+        target/release/plimsoll run "$config"
+        runs+=("runs/$name")
+    done
+    target/release/plimsoll leaderboard "${runs[@]}" --fresh --into evaluation/leaderboard.csv --page evaluation/leaderboard.html
+
 # The Python package's tests, in an environment with torch.
 python:
     cd python && python -m pytest -q

@@ -19,7 +19,7 @@ impl Default for ContentHasher {
 impl ContentHasher {
     /// A hasher that has seen nothing.
     pub fn new() -> Self {
-        Self { hasher: blake3::Hasher::new_derive_key("plimsoll samples, version 1"), buffer: Vec::new() }
+        Self { hasher: blake3::Hasher::new_derive_key("plimsoll samples, version 2"), buffer: Vec::new() }
     }
 
     /// Takes one sample in.

@@ -45,6 +45,19 @@ impl Scaler {
         fit.finish()
     }
 
+    /// Makes numbers of a layer and of a workload, named by their places, as good as 0 in whatever is scaled: an estimator
+    /// under this scaler is not shown them.
+    ///
+    /// # Panics
+    /// A place beyond the numbers.
+    pub fn hide(&mut self, layer: &[usize], summary: &[usize]) {
+        for (part, places) in [(&mut self.layer, layer), (&mut self.summary, summary)] {
+            for &place in places {
+                part.scale[place] = Standardization::CONSTANT;
+            }
+        }
+    }
+
     /// Scales layer numbers in place.
     ///
     /// # Shapes

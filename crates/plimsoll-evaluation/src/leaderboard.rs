@@ -1,6 +1,8 @@
 //! The scores of many runs in one CSV file.
 
 mod bytes;
+mod chart;
+mod page;
 mod ranking;
 mod row;
 
@@ -10,7 +12,7 @@ use std::path::Path;
 
 pub(crate) use row::ALL_FAMILIES;
 use row::{COLUMNS, Key};
-pub use row::{Cost, LeaderboardRow};
+pub use row::{Cost, LeaderboardRow, RunName};
 
 use crate::error::{EvaluationError, Result};
 use crate::replace_file::{folder_of, replace_file};
@@ -53,8 +55,23 @@ impl Leaderboard {
     }
 
     /// Adds rows; those of the same run, estimator, data, split, label, target and family are replaced.
+    ///
+    /// Runs that say the same of the same rows share a row: that of the run whose id comes first.
     pub fn merge(&mut self, rows: impl IntoIterator<Item = LeaderboardRow>) {
-        self.rows.extend(rows.into_iter().map(|row| (row.key(), row)));
+        for row in rows {
+            let key = row.key();
+            let twin = self.rows.range(key.first_of_its_runs()..).take_while(|(other, _)| other.is_beside(&key));
+            let twin = twin.filter(|(other, _)| **other != key).find(|(_, other)| other.says_what(&row));
+            match twin.map(|(twin, _)| twin.clone()) {
+                Some(twin) if twin < key => {
+                    self.rows.remove(&key);
+                    continue;
+                }
+                Some(twin) => self.rows.remove(&twin),
+                None => None,
+            };
+            self.rows.insert(key, row);
+        }
     }
 
     /// Writes the file, whole or not at all.
@@ -110,7 +127,11 @@ mod tests {
     fn rows(run_id: &str, estimated_mib: f64) -> Vec<LeaderboardRow> {
         let predictions = [row("a:1", 1000.0, estimated_mib), row("a:2", 2000.0, 2000.0)];
         let scores = Scores::of(&predictions, &ScoreContext::new("published, all", "test"));
-        LeaderboardRow::of(run_id, &scores, Cost { size_bytes: Some(1024), latency_ms: None })
+        LeaderboardRow::of(
+            RunName { id: run_id, config: "test" },
+            &scores,
+            Cost { size_bytes: Some(1024), latency_ms: None },
+        )
     }
 
     #[test]
@@ -140,7 +161,8 @@ mod tests {
         let write = |name: &str, order: [&str; 2]| {
             let path = folder.path().join(name);
             for run in order {
-                Leaderboard::update(&path, rows(run, 1100.0)).expect("updated");
+                let estimate = if run == "r1" { 1100.0 } else { 1200.0 };
+                Leaderboard::update(&path, rows(run, estimate)).expect("updated");
             }
             std::fs::read(path).expect("readable")
         };
@@ -159,7 +181,7 @@ mod tests {
             format!("{heading}\n{}", ",".repeat(2_000_000)),
             ",".repeat(10_000),
             format!("{heading}\nr1,mlp,data\n"),
-            format!("{heading}\nr1,mlp,d,s,l,peak_memory_mib,all,many,,,,,,,,,,,,,,,,,\n"),
+            format!("{heading}\nr1,c,mlp,d,s,l,peak_memory_mib,all,many{}\n", ",".repeat(24)),
         ] {
             std::fs::write(&path, &bad).expect("written");
             let error = Leaderboard::update(&path, rows("r1", 1100.0)).expect_err("refused").to_string();
@@ -176,10 +198,31 @@ mod tests {
         std::thread::scope(|scope| {
             for run in 0..8 {
                 let path = &path;
-                scope.spawn(move || Leaderboard::update(path, rows(&format!("r{run}"), 1100.0)).expect("updated"));
+                let rows = rows(&format!("r{run}"), 1100.0 + f64::from(run));
+                scope.spawn(move || Leaderboard::update(path, rows).expect("updated"));
             }
         });
         assert_eq!(Leaderboard::read(&path).expect("readable").rows().count(), 16);
+    }
+
+    #[test]
+    fn what_several_runs_say_alike_is_said_once() {
+        let twins = |order: [&str; 3]| {
+            let mut leaderboard = Leaderboard::default();
+            for run in order {
+                leaderboard.merge(rows(run, 1100.0));
+            }
+            leaderboard
+        };
+        let leaderboard = twins(["r2", "r1", "r3"]);
+        let found: Vec<_> = leaderboard.rows().map(|row| (row.run_id.as_str(), row.family.as_str())).collect();
+        assert_eq!(found, [("r1", "all"), ("r1", "cnn")]);
+        assert_eq!(leaderboard, twins(["r3", "r2", "r1"]));
+        let mut changed = leaderboard;
+        changed.merge(rows("r2", 1500.0));
+        assert_eq!(changed.rows().count(), 4, "another figure is another row");
+        changed.merge(rows("r2", 1100.0));
+        assert_eq!(changed.rows().count(), 2, "a run that comes to agree has no row of its own");
     }
 
     #[test]

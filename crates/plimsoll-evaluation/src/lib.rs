@@ -26,7 +26,7 @@ mod workspaces;
 pub use comparison::{Comparison, ComparisonLine};
 pub use error::{EvaluationError, Result};
 pub use job_file::{EstimatedJob, JobFormat, JobRow, JobWriter};
-pub use leaderboard::{Cost, Leaderboard, LeaderboardRow};
+pub use leaderboard::{Cost, Leaderboard, LeaderboardRow, RunName};
 pub use learning_curve::{CurvePoint, learning_curve};
 pub use prediction::{Prediction, predict, published_predictions};
 pub use prediction_file::{read_predictions, write_predictions};

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use plimsoll_dataset::{Label, Outcome, Rejection};
 use plimsoll_evaluation::{
-    Bootstrap, Cost, DataDescription, Leaderboard, LeaderboardRow, Prediction, Report, ScoreContext, Scores, Section,
+    Bootstrap, Cost, DataDescription, Leaderboard, LeaderboardRow, Prediction, Report, RunName, ScoreContext, Scores,
+    Section,
 };
 use plimsoll_graph::Family;
 use plimsoll_model::Estimate;
@@ -80,7 +81,7 @@ fn report() -> Report {
     let mut leaderboard = Leaderboard::default();
     for scores in Scores::by_estimator(&large, &context) {
         let cost = Cost { size_bytes: Some(1_400_000), latency_ms: Some(0.31) };
-        leaderboard.merge(LeaderboardRow::of("2f81c0de", &scores, cost));
+        leaderboard.merge(LeaderboardRow::of(RunName { id: "2f81c0de", config: "test" }, &scores, cost));
     }
     let rejection = |reason: &str| Rejection { id: "runs.csv:9".into(), reason: reason.into(), content: String::new() };
     let rejections =

@@ -2,7 +2,7 @@
 
 use plimsoll_dataset::{Label, UTILISATION};
 use plimsoll_features::FeatureSchema;
-use plimsoll_model::{Description, LEVELS, NetworkSettings, OutputSettings, Settings};
+use plimsoll_model::{BinEstimate, Description, LEVELS, NetworkSettings, OutputSettings, Settings};
 use serde::{Deserialize, Serialize};
 
 use crate::onnx::{ElementType, Extent};
@@ -160,8 +160,17 @@ pub fn outputs(description: &Description) -> Vec<Port> {
                  logarithm): memory stays below peak_memory_mib * (p / (1 - p)) ^ scale with probability p.",
             ),
         ],
-        OutputSettings::Bins { width_mib, count } => vec![
-            port(PEAK_MEMORY, float, vec![batch(), fixed(1)], "MiB", "Middle of the most probable memory bin."),
+        OutputSettings::Bins { width_mib, count, estimate } => vec![
+            port(
+                PEAK_MEMORY,
+                float,
+                vec![batch(), fixed(1)],
+                "MiB",
+                match estimate {
+                    BinEstimate::Middle => "Middle of the most probable memory bin.",
+                    BinEstimate::Upper => "Upper edge of the most probable memory bin.",
+                },
+            ),
             port(
                 BIN_PROBABILITIES,
                 float,

@@ -9,7 +9,7 @@ mod tract;
 use plimsoll_dataset::Sample;
 use plimsoll_export::onnx::proto::ModelProto;
 use plimsoll_export::{Elements, ParityCases, TOLERANCE, encode, interface};
-use plimsoll_model::{Estimator, Learned, OutputSettings};
+use plimsoll_model::{BinEstimate, Estimator, Learned, OutputSettings};
 use prost::Message;
 use support::{BINS, CALIBRATED, MLP, TRANSFORMER, fit, fit_pair, samples};
 use tract::{Tract, numbers};
@@ -66,6 +66,15 @@ fn a_transformer_gives_the_same_estimates() {
 #[test]
 fn an_mlp_classifier_gives_the_same_estimates() {
     check(&fit(MLP, BINS, &samples(CALIBRATED, 1)));
+}
+
+#[test]
+fn the_upper_edges_of_bins_are_exported_as_such() {
+    let output = OutputSettings::Bins { width_mib: 2048.0, count: 20, estimate: BinEstimate::Upper };
+    let learned = fit(MLP, output, &samples(CALIBRATED, 1));
+    check(&learned);
+    let estimates = learned.estimate(&samples(4, 6).iter().collect::<Vec<_>>());
+    assert!(estimates.iter().all(|row| row.peak_memory_mib.expect("estimated").round() % 2048.0 == 0.0));
 }
 
 #[test]

@@ -26,6 +26,11 @@ pub(crate) const NAMES: [&str; 14] = [
     "trains",
 ];
 
+/// Places, in the order of [`NAMES`], of the numbers that only a simulated step knows: what is kept for the backward pass.
+pub(crate) fn simulated() -> Vec<usize> {
+    (0..NAMES.len()).filter(|&place| NAMES[place] == "log_saved_bytes").collect()
+}
+
 /// One layer of the sequence; sizes are those of a single repetition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Layer {

@@ -13,6 +13,7 @@ mod gpu;
 mod layer;
 mod schema;
 mod summary;
+mod torchinfo;
 
 use plimsoll_graph::Workload;
 use plimsoll_simulate::Simulation;
@@ -46,20 +47,25 @@ pub struct Analytic {
     pub live_peak_mib: f32,
     /// The plain tensor sum: weights, gradients, optimiser states, saved activations.
     pub tensor_sum_mib: f32,
+    /// The "estimated total size" of torchinfo: input, parameters, twice the outputs of layers that have some.
+    pub torchinfo_mib: f32,
 }
 
 impl Analytic {
     /// Names of the fields, in order.
-    pub const NAMES: [&'static str; 4] = ["reserved_mib", "context_mib", "live_peak_mib", "tensor_sum_mib"];
+    pub const NAMES: [&'static str; 5] =
+        ["reserved_mib", "context_mib", "live_peak_mib", "tensor_sum_mib", "torchinfo_mib"];
 
     /// The figures in the order of [`Analytic::NAMES`].
-    pub const fn to_array(self) -> [f32; 4] {
-        [self.reserved_mib, self.context_mib, self.live_peak_mib, self.tensor_sum_mib]
+    pub const fn to_array(self) -> [f32; 5] {
+        [self.reserved_mib, self.context_mib, self.live_peak_mib, self.tensor_sum_mib, self.torchinfo_mib]
     }
 
     /// The figures from the order of [`Analytic::NAMES`].
-    pub const fn from_array([reserved_mib, context_mib, live_peak_mib, tensor_sum_mib]: [f32; 4]) -> Self {
-        Self { reserved_mib, context_mib, live_peak_mib, tensor_sum_mib }
+    pub const fn from_array(
+        [reserved_mib, context_mib, live_peak_mib, tensor_sum_mib, torchinfo_mib]: [f32; 5],
+    ) -> Self {
+        Self { reserved_mib, context_mib, live_peak_mib, tensor_sum_mib, torchinfo_mib }
     }
 
     /// The simulator's estimate of peak memory.
@@ -92,6 +98,7 @@ pub fn featurize_simulated(workload: &Workload, simulation: &Simulation) -> Feat
             context_mib: simulation.context_mib as f32,
             live_peak_mib: mib(memory.live_peak_bytes),
             tensor_sum_mib: mib(memory.tensor_sum_bytes()),
+            torchinfo_mib: mib(torchinfo::total_bytes(workload)),
         },
     }
 }

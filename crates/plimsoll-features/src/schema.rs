@@ -49,6 +49,17 @@ impl FeatureSchema {
         }
     }
 
+    /// Places in [`FeatureSchema::summary`] of what only the simulator knows: what a step holds, what the allocator makes
+    /// of it, and how long its kernels take. The rest are counts of the graph and the setup.
+    pub fn simulated_summary() -> Vec<usize> {
+        crate::summary::simulated()
+    }
+
+    /// The same in [`FeatureSchema::layer`].
+    pub fn simulated_layer() -> Vec<usize> {
+        crate::layer::simulated()
+    }
+
     /// Holds an artefact's schema against this build's.
     ///
     /// # Errors
@@ -84,6 +95,27 @@ impl FeatureSchema {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_of_the_graph_are_told_from_what_is_simulated() {
+        let schema = FeatureSchema::current();
+        let simulated = FeatureSchema::simulated_summary();
+        let is_simulated = |name: &str| {
+            let place = schema.summary.iter().position(|known| known == name);
+            simulated.contains(&place.unwrap_or_else(|| panic!("no feature `{name}`")))
+        };
+        for name in
+            ["log_activation_bytes", "log_live_peak_bytes", "log_tensor_sum_bytes", "reserved_mib", "log_step_us"]
+        {
+            assert!(is_simulated(name), "{name}");
+        }
+        for name in ["log_parameter_bytes", "parameters_mib", "log_output_bytes", "log_batch_size", "log_count_conv"] {
+            assert!(!is_simulated(name), "{name}");
+        }
+        let layers: Vec<&str> =
+            FeatureSchema::simulated_layer().into_iter().map(|place| schema.layer[place].as_str()).collect();
+        assert_eq!(layers, ["log_saved_bytes"]);
+    }
 
     #[test]
     fn a_schema_fits_itself_and_no_other() {

@@ -46,3 +46,21 @@ fn the_same_workload_gives_the_same_features_and_a_larger_batch_larger_ones() {
     assert_eq!(featurize(&workload(5, 32)), featurize(&workload(5, 32)));
     assert!(featurize(&workload(5, 64)).analytic.live_peak_mib > featurize(&workload(5, 32)).analytic.live_peak_mib);
 }
+
+#[test]
+fn torchinfo_would_print_the_same_total() {
+    // Parameters and twice the outputs of layers, as torchinfo 1.8 counts them for torchvision's networks.
+    for (name, batch, bytes) in [
+        ("resnet50", 8, 102_228_128.0 + 1_422_653_952.0 + 4_816_896.0),
+        ("vgg16", 4, 553_430_176.0 + 433_814_784.0 + 2_408_448.0),
+    ] {
+        let path = format!("{}/../../data/graphs/{name}.json", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).expect("in the repository");
+        let graph = plimsoll_graph::json::parse(&text, name).expect("a graph");
+        let gpu = GpuCatalogue::built_in().find("a100-40").expect("known").clone();
+        let workload = Workload::new(graph, TrainingSetup::new(batch), gpu).expect("valid");
+        let mib = f64::from(featurize(&workload).analytic.torchinfo_mib);
+        let expected = bytes / f64::from(1 << 20);
+        assert!((mib / expected - 1.0).abs() < 1e-3, "{name}: {mib}, expected {expected}");
+    }
+}

@@ -2,8 +2,7 @@
 
 use plimsoll_dataset::Sample;
 
-use crate::bounds::Bounds;
-use crate::calibration::{Calibration, Scores, family_of};
+use crate::calibration::{Calibration, Scores};
 use crate::error::{ModelError, Result};
 use crate::estimate::Estimate;
 use crate::estimator::{Estimator, Fit};
@@ -13,6 +12,8 @@ use crate::estimator::{Estimator, Fit};
 pub enum Analytic {
     /// Weights, gradients, optimiser states and saved activations, added up.
     TensorSum,
+    /// What torchinfo prints as the estimated total size of a network.
+    TorchInfo,
     /// The largest number of bytes alive during a step.
     LivePeak,
     /// What the replayed allocator reserves, with context and libraries.
@@ -21,11 +22,12 @@ pub enum Analytic {
 
 impl Analytic {
     /// Every quantity, the best first.
-    pub const ALL: [Self; 3] = [Self::Simulated, Self::LivePeak, Self::TensorSum];
+    pub const ALL: [Self; 4] = [Self::Simulated, Self::LivePeak, Self::TensorSum, Self::TorchInfo];
 
     const fn name(self) -> &'static str {
         match self {
             Self::TensorSum => "tensor-sum",
+            Self::TorchInfo => "torchinfo",
             Self::LivePeak => "live-peak",
             Self::Simulated => "simulated",
         }
@@ -35,6 +37,7 @@ impl Analytic {
         let analytic = &sample.features.analytic;
         f64::from(match self {
             Self::TensorSum => analytic.tensor_sum_mib,
+            Self::TorchInfo => analytic.torchinfo_mib,
             Self::LivePeak => analytic.live_peak_mib,
             Self::Simulated => analytic.simulated_mib(),
         })
@@ -108,11 +111,7 @@ impl Estimator for WithConstant {
     fn estimate(&self, samples: &[&Sample]) -> Vec<Estimate> {
         let estimate = |sample: &&Sample| {
             let mib = self.mib(sample);
-            let bounds = |calibration: &Calibration| {
-                Bounds::from_logarithms(
-                    calibration.offsets(sample.label, family_of(&sample.features)).log.map(|offset| mib.ln() + offset),
-                )
-            };
+            let bounds = |calibration: &Calibration| calibration.around(mib.ln(), sample);
             Estimate { bounds: self.calibration.as_ref().map(bounds), ..memory(mib) }
         };
         samples.iter().map(estimate).collect()

@@ -15,7 +15,7 @@ use plimsoll_features::{FeatureSchema, Features};
 use plimsoll_graph::Family;
 use serde::{Deserialize, Serialize};
 
-use crate::bounds::LEVELS;
+use crate::bounds::{Bounds, LEVELS};
 
 /// Fewer measured rows than this say too little of an upper tail to promise anything.
 pub(crate) const LEAST_ROWS: usize = 20;
@@ -104,6 +104,12 @@ impl Calibration {
             None => &self.overall,
             Some(label) => label.families.get(&family).unwrap_or(&label.overall),
         }
+    }
+
+    /// Bounds around an estimate that knows no spread of its own: the logarithm of its MiB, raised by the offsets.
+    pub(crate) fn around(&self, log_mib: f64, sample: &Sample) -> Bounds {
+        let offsets = self.offsets(sample.label, family_of(&sample.features));
+        Bounds::from_logarithms(offsets.log.map(|offset| log_mib + offset))
     }
 
     /// Whether every offset, which may come from a file, is a number.

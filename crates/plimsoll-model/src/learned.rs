@@ -182,16 +182,16 @@ impl Learned {
         let outputs = self.network.forward(&table.batch(rows, &self.device));
         let numbers = |tensor: Tensor<1>| -> Vec<f64> { tensor.into_data().iter::<f32>().map(f64::from).collect() };
         let utilisation = numbers(burn::tensor::activation::sigmoid(outputs.utilisation_logits).flatten(0, 1));
-        let log_memory: Vec<f64> =
-            match (self.description.settings.output.bins(), outputs.log_memory, outputs.bin_logits) {
-                (Some(bins), _, Some(logits)) => {
-                    let classes: Tensor<1, Int> = logits.argmax(1).squeeze_dim(1);
-                    // A class says no more than its bin: the middle stands for it.
-                    classes.into_data().iter::<i64>().map(|class| bins.middle(class as usize).ln()).collect()
-                }
-                (_, Some(log_memory), _) => numbers(log_memory),
-                _ => unreachable!("the network was built for its output"),
-            };
+        let log_memory: Vec<f64> = match (&self.description.settings.output, outputs.log_memory, outputs.bin_logits) {
+            (OutputSettings::Bins { width_mib, estimate, .. }, _, Some(logits)) => {
+                let classes: Tensor<1, Int> = logits.argmax(1).squeeze_dim(1);
+                // A class says no more than its bin: one number stands for it.
+                let mib = |class: i64| (class as f64 + estimate.share()) * width_mib;
+                classes.into_data().iter::<i64>().map(|class| mib(class).ln()).collect()
+            }
+            (_, Some(log_memory), _) => numbers(log_memory),
+            _ => unreachable!("the network was built for its output"),
+        };
         let log_scale = outputs.log_scale.map(numbers);
         let log_quantiles = outputs.log_quantiles.map(|quantiles| numbers(quantiles.flatten(0, 1)));
         for (index, &row) in rows.iter().enumerate() {

@@ -2,13 +2,14 @@
 //!
 //! Two traits carry the design. An [`Estimator`] is fitted or needs no fitting: samples in, one [`Estimate`] each
 //! out. A [`Fit`] is settings: with data it makes a *new* fitted value, so that an unfitted thing cannot predict
-//! and two folds cannot share weights. [`LearnedFit`] makes a [`Learned`] network; [`Analytic`] quantities and a
-//! constant are what it is measured against.
+//! and two folds cannot share weights. [`LearnedFit`] makes a [`Learned`] network; [`Analytic`] quantities with a
+//! constant and [`BoostedTrees`] are what it is measured against.
 //!
 //! The crate deliberately knows nothing of scores, reports and export formats.
 
 mod adaptation;
 mod baseline;
+mod boosted;
 mod bounds;
 mod calibration;
 mod checkpoint;
@@ -29,6 +30,7 @@ pub mod workspaces;
 
 pub use adaptation::{Adaptation, Reading};
 pub use baseline::{Analytic, WithConstant};
+pub use boosted::{BoostedFit, BoostedOn, BoostedSettings, BoostedTrees};
 pub use bounds::{Bounds, LEVELS};
 pub use calibration::{Calibration, LabelOffsets, Offsets, family_flags};
 pub use checkpoint::{DataDescription, Description};
@@ -41,4 +43,5 @@ pub use familiarity::{EXCESS_UNIT, Familiarity};
 pub use fit::LearnedFit;
 pub use learned::{Learned, OOD_WIDENING};
 pub use objective::loss;
-pub use settings::{CalibrationSettings, NetworkSettings, OutputSettings, Settings, TrainingSettings};
+pub use settings::TrainingSettings;
+pub use settings::{BinEstimate, CalibrationSettings, InputSettings, NetworkSettings, OutputSettings, Settings};

@@ -11,6 +11,9 @@ use crate::error::{ModelError, Result};
 pub struct Settings {
     /// The network.
     pub network: NetworkSettings,
+    /// What it is shown of a workload.
+    #[serde(default)]
+    pub inputs: InputSettings,
     /// The form of the memory output.
     #[serde(default)]
     pub output: OutputSettings,
@@ -34,6 +37,7 @@ impl Settings {
     pub fn new(network: NetworkSettings) -> Self {
         Self {
             network,
+            inputs: InputSettings::default(),
             output: OutputSettings::default(),
             training: TrainingSettings::default(),
             calibration: CalibrationSettings::default(),
@@ -132,6 +136,17 @@ impl NetworkSettings {
     }
 }
 
+/// What a network is shown of a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InputSettings {
+    /// Every feature.
+    #[default]
+    All,
+    /// Counts of the graph and the setup alone: nothing that a simulated step knows.
+    Graph,
+}
+
 /// The form of the memory output.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
@@ -145,7 +160,31 @@ pub enum OutputSettings {
         width_mib: f64,
         /// Number of bins; the last is open above.
         count: usize,
+        /// What stands for a bin.
+        #[serde(default)]
+        estimate: BinEstimate,
     },
+}
+
+/// The number that a bin says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BinEstimate {
+    /// Its middle.
+    #[default]
+    Middle,
+    /// Its upper edge, which a scheduler would reserve.
+    Upper,
+}
+
+impl BinEstimate {
+    /// Where in a bin the number lies, as a share of its width.
+    pub const fn share(self) -> f64 {
+        match self {
+            Self::Middle => 0.5,
+            Self::Upper => 1.0,
+        }
+    }
 }
 
 impl OutputSettings {
@@ -153,7 +192,7 @@ impl OutputSettings {
     pub fn bins(&self) -> Option<Bins> {
         match *self {
             Self::Regression => None,
-            Self::Bins { width_mib, count } => Bins::new(width_mib, count).ok(),
+            Self::Bins { width_mib, count, .. } => Bins::new(width_mib, count).ok(),
         }
     }
 }
@@ -251,7 +290,7 @@ impl Settings {
                 }
             }
         }
-        if let OutputSettings::Bins { width_mib, count } = self.output {
+        if let OutputSettings::Bins { width_mib, count, .. } = self.output {
             check("output.count", count as f64, 2.0, Bins::MAX_COUNT as f64)?;
             Bins::new(width_mib, count)?;
         }
@@ -259,7 +298,7 @@ impl Settings {
     }
 }
 
-fn check(name: &str, value: f64, low: f64, high: f64) -> Result<()> {
+pub(crate) fn check(name: &str, value: f64, low: f64, high: f64) -> Result<()> {
     if (low..=high).contains(&value) {
         return Ok(());
     }

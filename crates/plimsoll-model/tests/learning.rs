@@ -3,8 +3,9 @@
 mod support;
 
 use plimsoll_dataset::{Label, Outcome, Sample};
+use plimsoll_features::FeatureSchema;
 use plimsoll_graph::Family;
-use plimsoll_model::{Bounds, Estimate, Estimator, Fit, LEVELS, Learned, OutputSettings};
+use plimsoll_model::{BinEstimate, Bounds, Estimate, Estimator, Fit, InputSettings, LEVELS, Learned, OutputSettings};
 use support::{SILENT, fit, mlp, one_at_a_time, samples, transformer};
 
 fn refs(samples: &[Sample]) -> Vec<&Sample> {
@@ -224,7 +225,7 @@ fn a_classifier_names_the_bin() {
     let _turn = one_at_a_time();
     let samples = samples(12);
     let mut settings = fit(mlp(), 200, &SILENT);
-    settings.settings.output = OutputSettings::Bins { width_mib: 4096.0, count: 20 };
+    settings.settings.output = OutputSettings::Bins { width_mib: 4096.0, count: 20, estimate: BinEstimate::Middle };
     let learned = settings.fit(&refs(&samples), &[]).expect("fits");
     let estimates = memory(&learned.estimate(&refs(&samples)));
     let right = estimates.iter().zip(&samples).filter(|(estimate, sample)| {
@@ -232,6 +233,48 @@ fn a_classifier_names_the_bin() {
         (*estimate / 4096.0).floor() == (measured / 4096.0).floor().min(19.0)
     });
     assert!(right.count() >= 11);
+}
+
+#[test]
+fn the_upper_edge_stands_for_a_bin_where_it_is_asked_for() {
+    let _turn = one_at_a_time();
+    let samples = samples(8);
+    let estimates = |estimate: BinEstimate| {
+        let mut settings = fit(mlp(), 5, &SILENT);
+        settings.settings.output = OutputSettings::Bins { width_mib: 1024.0, count: 40, estimate };
+        memory(&settings.fit(&refs(&samples), &[]).expect("fits").estimate(&refs(&samples)))
+    };
+    for (middle, upper) in estimates(BinEstimate::Middle).into_iter().zip(estimates(BinEstimate::Upper)) {
+        assert!((upper - middle - 512.0).abs() < 1e-6, "{middle} and {upper}");
+    }
+}
+
+#[test]
+fn a_network_over_the_graph_alone_is_blind_to_the_simulator() {
+    let _turn = one_at_a_time();
+    let samples = samples(24);
+    let mut changed = samples.clone();
+    let (summary, layer) = (FeatureSchema::simulated_summary(), FeatureSchema::simulated_layer());
+    let width = FeatureSchema::current().layer.len();
+    for sample in &mut changed {
+        for &place in &summary {
+            sample.features.summary[place] += 1.0;
+        }
+        for numbers in sample.features.layers.chunks_mut(width) {
+            for &place in &layer {
+                numbers[place] += 1.0;
+            }
+        }
+    }
+    for network in [mlp(), transformer(0.0)] {
+        for (inputs, is_blind) in [(InputSettings::Graph, true), (InputSettings::All, false)] {
+            let mut settings = fit(network.clone(), 20, &SILENT);
+            settings.settings.inputs = inputs;
+            let learned = settings.fit(&refs(&samples), &[]).expect("fits");
+            let same = memory(&learned.estimate(&refs(&samples))) == memory(&learned.estimate(&refs(&changed)));
+            assert_eq!(same, is_blind, "{} {inputs:?}", learned.name());
+        }
+    }
 }
 
 #[test]

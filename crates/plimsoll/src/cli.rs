@@ -108,7 +108,7 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Collect runs into a leaderboard, or show one.
     ///
-    /// Example: plimsoll leaderboard runs/quickstart runs/other --into leaderboard.csv
+    /// Example: plimsoll leaderboard runs/quickstart runs/other --into leaderboard.csv --page leaderboard.html
     Leaderboard(LeaderboardArguments),
     /// Write a checkpoint as ONNX with its manifest.
     ///
@@ -605,6 +605,12 @@ pub(crate) struct LeaderboardArguments {
     /// The leaderboard to collect them into.
     #[arg(long, value_name = "FILE", default_value = "evaluation/leaderboard.csv")]
     pub(crate) into: PathBuf,
+    /// Start from nothing: what the leaderboard held before is replaced by these runs.
+    #[arg(long, requires = "runs")]
+    pub(crate) fresh: bool,
+    /// Also write it as a page with drawings, and beside that as Markdown.
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) page: Option<PathBuf>,
     /// Only this target.
     #[arg(long, value_name = "NAME", default_value = "peak_memory_mib")]
     pub(crate) target: String,

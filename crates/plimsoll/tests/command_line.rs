@@ -69,6 +69,15 @@ training = { epochs = 2, seed = 1 }
 name = "tiny-sequence"
 network = { kind = "transformer", width = 8, heads = 2, layers = 1, feed_forward = 8, hidden = 8, blocks = 1 }
 training = { epochs = 2, seed = 1 }
+[[estimator]]
+name = "tiny-upper-edges"
+network = { kind = "mlp", hidden = 8, blocks = 1 }
+inputs = "graph"
+output = { kind = "bins", width_mib = 8192.0, count = 5, estimate = "upper" }
+training = { epochs = 2, seed = 1 }
+[[estimator]]
+name = "tiny-trees"
+boosted = { on = "simulation", trees = 20 }
 [evaluation]
 held_out = ["data/published_real_models.csv"]
 "#;
@@ -95,9 +104,15 @@ fn a_run_leaves_everything_that_it_promises_and_repeats_itself() {
     }
     let names: Vec<&str> =
         scores.as_array().expect("a list").iter().filter_map(|row| row["estimator"].as_str()).collect();
-    for name in
-        ["tiny", "tiny-sequence", "live-peak+constant", "tensor-sum+constant", "faketensor", "horus", "gpumemnet"]
-    {
+    for name in [
+        "tiny",
+        "tiny-sequence",
+        "tiny-upper-edges",
+        "tiny-trees",
+        "live-peak+constant",
+        "torchinfo+constant",
+        "gpumemnet",
+    ] {
         assert!(names.contains(&name), "{name} is missing from {names:?}");
     }
     let memory = &scores[0]["targets"]["peak_memory_mib"];
@@ -148,6 +163,14 @@ fn a_run_leaves_everything_that_it_promises_and_repeats_itself() {
     let shown =
         good(&["leaderboard", first.to_str().expect("UTF-8"), second.to_str().expect("UTF-8"), "--into", board]);
     assert!(shown.contains("tiny-sequence"));
+    let page = folder.path().join("board.html");
+    let first = first.to_str().expect("UTF-8");
+    good(&["leaderboard", first, "--fresh", "--into", board, "--page", page.to_str().expect("UTF-8")]);
+    let lines = |path: &Path| std::fs::read_to_string(path).expect("written").lines().count();
+    assert_eq!(lines(Path::new(board)), lines(&Path::new(first).join("leaderboard.csv")), "this run alone");
+    assert!(std::fs::read_to_string(&page).expect("written").contains("tiny-trees"));
+    assert!(folder.path().join("board.md").exists());
+    bad(&["leaderboard", first, "--into", board, "--page", "board.pdf"]);
     good(&["export", checkpoint, "--out", folder.path().join("export").to_str().expect("UTF-8")]);
     assert!(folder.path().join("export/model.onnx").exists());
 }

@@ -19,11 +19,12 @@ const ORDER: [&str; 10] = [
 ];
 
 /// Heavy dependencies and the crates that may have them.
-const HEAVY: [(&str, &[&str]); 6] = [
+const HEAVY: [(&str, &[&str]); 7] = [
     ("zstd", &["plimsoll-zoo"]),
     ("polars", &["plimsoll-dataset", "plimsoll-evaluation"]),
     // Export reads weights out of Burn's modules, in one file.
     ("burn", &["plimsoll-model", "plimsoll-export"]),
+    ("forust-ml", &["plimsoll-model"]),
     ("plotters", &["plimsoll-evaluation"]),
     // One has the messages and reads them; the other writes them.
     ("prost", &["plimsoll-onnx", "plimsoll-export"]),

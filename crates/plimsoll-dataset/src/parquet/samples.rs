@@ -16,7 +16,7 @@ use crate::sample::Sample;
 use crate::target::UTILISATION;
 
 /// The columns, in order. Lists of numbers are little-endian bytes: `u16` tokens, `f32` all else.
-pub(crate) const COLUMNS: [&str; 28] = [
+pub(crate) const COLUMNS: [&str; 29] = [
     "id",
     "family",
     "architecture",
@@ -39,6 +39,7 @@ pub(crate) const COLUMNS: [&str; 28] = [
     "context_mib",
     "live_peak_mib",
     "tensor_sum_mib",
+    "torchinfo_mib",
     "tokens",
     "layers",
     "summary",
@@ -51,10 +52,10 @@ pub(crate) const COLUMNS: [&str; 28] = [
 const TEXTS: std::ops::Range<usize> = 0..8;
 const DOUBLES: std::ops::Range<usize> = 8..17;
 const BATCH_SIZE: usize = 17;
-const SINGLES: std::ops::Range<usize> = 18..22;
-const LISTS: std::ops::Range<usize> = 22..26;
-const DOUBT: usize = 26;
-const READING: usize = 27;
+const SINGLES: std::ops::Range<usize> = 18..23;
+const LISTS: std::ops::Range<usize> = 23..27;
+const DOUBT: usize = 27;
+const READING: usize = 28;
 
 /// The key of the feature schema in the file's metadata.
 const SCHEMA_KEY: &str = "plimsoll.feature_schema";
@@ -295,13 +296,13 @@ impl Columns<'_> {
             }
             *cell = ratio.map(|ratio| ratio as f32);
         }
-        let tokens = tokens(list(22)?, schema.tokens.len())?;
+        let tokens = tokens(list(23)?, schema.tokens.len())?;
         let features = Features {
-            layers: numbers(list(23)?, tokens.len() * schema.layer.len(), "layers")?,
+            layers: numbers(list(24)?, tokens.len() * schema.layer.len(), "layers")?,
             tokens,
-            summary: numbers(list(24)?, schema.summary.len(), "summary")?,
-            gpu: numbers(list(25)?, schema.gpu.len(), "gpu_features")?,
-            analytic: Analytic::from_array([single(18)?, single(19)?, single(20)?, single(21)?]),
+            summary: numbers(list(25)?, schema.summary.len(), "summary")?,
+            gpu: numbers(list(26)?, schema.gpu.len(), "gpu_features")?,
+            analytic: Analytic::from_array([single(18)?, single(19)?, single(20)?, single(21)?, single(22)?]),
         };
         if features.analytic.to_array().iter().any(|mib| !mib.is_finite()) {
             return Err("a size that is no number".into());

@@ -55,13 +55,8 @@ fn ranking(rows: &[&LeaderboardRow]) -> Table {
     columns.push(Column::number("latency ms"));
     let rows = ranked.iter().enumerate().map(|(place, row)| {
         let rank = if rank_key(row).is_finite() { (place + 1).to_string() } else { words::NOTHING.to_owned() };
-        let mut cells = vec![
-            Cell::text(rank),
-            Cell::text(&row.estimator),
-            Cell::text(&row.run_id),
-            Cell::text(words::count(row.n)),
-        ];
-        cells.extend(metrics.iter().map(|(_, show)| Cell::text(show(row))));
+        let mut cells = vec![Cell::text(rank), Cell::text(&row.estimator), run(row), Cell::text(words::count(row.n))];
+        cells.extend(metrics.iter().map(|(_, show)| show(row)));
         cells.push(Cell::text(row.size_bytes.map_or_else(|| words::NOTHING.to_owned(), words::bytes)));
         cells.push(Cell::text(words::fixed(row.latency_ms, 2)));
         cells
@@ -71,7 +66,7 @@ fn ranking(rows: &[&LeaderboardRow]) -> Table {
 }
 
 /// Small is good; rows without the metric come last.
-fn rank_key(row: &LeaderboardRow) -> f64 {
+pub(super) fn rank_key(row: &LeaderboardRow) -> f64 {
     match row.target {
         Target::PeakMemory => row.median_ape_pct,
         _ => row.r2.map(|r2| -r2),
@@ -79,22 +74,44 @@ fn rank_key(row: &LeaderboardRow) -> f64 {
     .unwrap_or(f64::INFINITY)
 }
 
+/// The config, with the run's id in small print; the id alone where the config has no name.
+fn run(row: &LeaderboardRow) -> Cell {
+    if row.config.is_empty() {
+        return Cell::text(&row.run_id);
+    }
+    Cell { note: row.run_id.clone(), ..Cell::text(&row.config) }
+}
+
+/// An error with its interval.
+fn with_interval(value: Option<f64>, low: Option<f64>, high: Option<f64>) -> Cell {
+    let note = low.zip(high).map_or_else(String::new, |(low, high)| {
+        format!("{} to {}", words::fixed(Some(low), 2), words::fixed(Some(high), 2))
+    });
+    Cell { note, ..Cell::text(words::fixed(value, 2)) }
+}
+
 /// A column's heading and what stands in it.
-type Metric = (String, fn(&LeaderboardRow) -> String);
+type Metric = (String, fn(&LeaderboardRow) -> Cell);
 
 fn metrics(target: Target) -> Vec<Metric> {
     let unit = target.unit();
     let mut metrics: Vec<Metric> = vec![
-        ("median APE %".to_owned(), |row| words::fixed(row.median_ape_pct, 2)),
-        ("MAPE %".to_owned(), |row| words::fixed(row.mape_pct, 2)),
-        ("p90 APE %".to_owned(), |row| words::fixed(row.p90_ape_pct, 2)),
-        ("R²".to_owned(), |row| words::fixed(row.r2, 4)),
-        (format!("MAE {unit}"), |row| words::amount(row.mae, row.target)),
-        ("underestimated %".to_owned(), |row| words::share(row.underestimation_rate)),
+        ("median APE %".to_owned(), |row| {
+            with_interval(row.median_ape_pct, row.median_ape_low_pct, row.median_ape_high_pct)
+        }),
+        ("MAPE %".to_owned(), |row| with_interval(row.mape_pct, row.mape_low_pct, row.mape_high_pct)),
+        ("p90 APE %".to_owned(), |row| Cell::text(words::fixed(row.p90_ape_pct, 2))),
+        ("R²".to_owned(), |row| Cell::text(words::fixed(row.r2, 4))),
+        (format!("MAE {unit}"), |row| Cell::text(words::amount(row.mae, row.target))),
+        ("underestimated %".to_owned(), |row| Cell::text(words::share(row.underestimation_rate))),
     ];
     if target == Target::PeakMemory {
-        metrics.push(("margin 95 %".to_owned(), |row| words::fixed(row.margin_95_pct, 1)));
-        metrics.push(("right bin %".to_owned(), |row| words::share(row.bin_accuracy)));
+        metrics.push(("95 % bound holds %".to_owned(), |row| Cell::text(words::share(row.coverage_95))));
+        metrics.push(("that bound lies above %".to_owned(), |row| {
+            Cell::text(words::fixed(row.over_allocation_95_pct, 1))
+        }));
+        metrics.push(("margin 95 %".to_owned(), |row| Cell::text(words::fixed(row.margin_95_pct, 1))));
+        metrics.push(("right bin %".to_owned(), |row| Cell::text(words::share(row.bin_accuracy))));
     } else {
         // R² and MAE are what utilisation is judged by: they stand first.
         metrics.rotate_left(3);
@@ -104,7 +121,7 @@ fn metrics(target: Target) -> Vec<Metric> {
 
 #[cfg(test)]
 mod tests {
-    use crate::leaderboard::{Cost, Leaderboard, LeaderboardRow};
+    use crate::leaderboard::{Cost, Leaderboard, LeaderboardRow, RunName};
     use crate::prediction::tests::row;
     use crate::scores::{ScoreContext, Scores};
 
@@ -114,7 +131,7 @@ mod tests {
         for (run, estimated, split) in [("r1", 1500.0, "test"), ("r2", 1010.0, "test"), ("r3", 1000.0, "validation")] {
             let scores = Scores::of(&[row("a:1", 1000.0, estimated)], &ScoreContext::new("published", split));
             let cost = Cost { size_bytes: Some(2_500_000), latency_ms: Some(0.5) };
-            leaderboard.merge(LeaderboardRow::of(run, &scores, cost));
+            leaderboard.merge(LeaderboardRow::of(RunName { id: run, config: "" }, &scores, cost));
         }
         insta::assert_snapshot!(leaderboard.markdown());
     }

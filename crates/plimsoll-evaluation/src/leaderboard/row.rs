@@ -22,6 +22,8 @@ pub struct Cost {
 pub struct LeaderboardRow {
     /// Which run.
     pub run_id: String,
+    /// Name of the run's config.
+    pub config: String,
     /// Who made the estimates.
     pub estimator: String,
     /// Name of the data set.
@@ -76,11 +78,29 @@ pub struct LeaderboardRow {
     pub over_allocation_95_pct: Option<f64>,
     /// Share of rows, out of memory or not, rightly said to fit or not.
     pub decision_accuracy: Option<f64>,
+    /// Lower end of the 95 % bootstrap interval of the median absolute percentage error.
+    pub median_ape_low_pct: Option<f64>,
+    /// Its upper end.
+    pub median_ape_high_pct: Option<f64>,
+    /// Lower end of the interval of the mean absolute percentage error.
+    pub mape_low_pct: Option<f64>,
+    /// Its upper end.
+    pub mape_high_pct: Option<f64>,
+}
+
+/// Which run a row is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunName<'a> {
+    /// The hash of config and data.
+    pub id: &'a str,
+    /// Name of the config; may be empty.
+    pub config: &'a str,
 }
 
 /// The columns of the file, in order.
-pub(super) const COLUMNS: [&str; 28] = [
+pub(super) const COLUMNS: [&str; 33] = [
     "run_id",
+    "config",
     "estimator",
     "data",
     "split",
@@ -108,28 +128,41 @@ pub(super) const COLUMNS: [&str; 28] = [
     "coverage_95",
     "over_allocation_95_pct",
     "decision_accuracy",
+    "median_ape_low_pct",
+    "median_ape_high_pct",
+    "mape_low_pct",
+    "mape_high_pct",
 ];
 
 impl LeaderboardRow {
     /// The rows of one run's scores: every target over all families, then each family. A target without any row to
     /// score has none.
-    pub fn of(run_id: &str, scores: &Scores, cost: Cost) -> Vec<Self> {
+    pub fn of(run: RunName<'_>, scores: &Scores, cost: Cost) -> Vec<Self> {
         let whole = std::iter::once((ALL_FAMILIES, &scores.targets));
         let families = scores.families.iter().map(|(family, targets)| (family.name(), targets));
         let rows = whole.chain(families).flat_map(|(family, targets)| {
             let scored = targets.iter().filter(|(_, metrics)| {
                 metrics.n > 0 || metrics.memory.as_ref().is_some_and(|memory| memory.censored > 0)
             });
-            scored.map(move |(target, metrics)| Self::new(run_id, scores, family, *target, metrics, cost))
+            scored.map(move |(target, metrics)| Self::new(run, scores, family, *target, metrics, cost))
         });
         rows.collect()
     }
 
-    fn new(run_id: &str, scores: &Scores, family: &str, target: Target, metrics: &TargetScores, cost: Cost) -> Self {
+    fn new(
+        run: RunName<'_>,
+        scores: &Scores,
+        family: &str,
+        target: Target,
+        metrics: &TargetScores,
+        cost: Cost,
+    ) -> Self {
+        let intervals = metrics.intervals;
         let memory = metrics.memory.as_ref();
         let at_95 = memory.and_then(|memory| memory.bounds.level(0.95));
         Self {
-            run_id: run_id.to_owned(),
+            run_id: run.id.to_owned(),
+            config: run.config.to_owned(),
             estimator: scores.estimator.clone(),
             data: scores.data.clone(),
             split: scores.split.clone(),
@@ -157,7 +190,19 @@ impl LeaderboardRow {
             coverage_95: at_95.map(|level| level.coverage),
             over_allocation_95_pct: at_95.map(|level| level.mean_over_allocation_pct),
             decision_accuracy: memory.and_then(|memory| memory.bounds.decision.accuracy),
+            median_ape_low_pct: intervals.map(|intervals| intervals.median_ape_pct.low),
+            median_ape_high_pct: intervals.map(|intervals| intervals.median_ape_pct.high),
+            mape_low_pct: intervals.map(|intervals| intervals.mape_pct.low),
+            mape_high_pct: intervals.map(|intervals| intervals.mape_pct.high),
         }
+    }
+
+    /// Whether two rows say the same of the same: published estimates and formulas without a fit come out of every run that
+    /// asks them about a file, alike but for the run and what the machine was busy with.
+    pub(super) fn says_what(&self, other: &Self) -> bool {
+        let run = |row: &Self| (row.run_id.clone(), row.config.clone(), row.latency_ms);
+        let (run_id, config, latency_ms) = run(other);
+        Self { run_id, config, latency_ms, ..self.clone() } == *other
     }
 
     /// What makes the row unique.
@@ -187,6 +232,18 @@ pub(super) struct Key {
     run_id: String,
 }
 
+impl Key {
+    /// A key that comes before all others that differ from this one in the run alone.
+    pub(super) fn first_of_its_runs(&self) -> Self {
+        Self { run_id: String::new(), ..self.clone() }
+    }
+
+    /// Whether two keys differ in the run at most.
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
+        self.first_of_its_runs() == other.first_of_its_runs()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,7 +253,7 @@ mod tests {
     #[test]
     fn the_columns_are_the_fields() {
         let scores = Scores::of(&[prediction("a:1", 1000.0, 1100.0)], &ScoreContext::new("published", "test"));
-        let rows = LeaderboardRow::of("r1", &scores, Cost::default());
+        let rows = LeaderboardRow::of(RunName { id: "r1", config: "test" }, &scores, Cost::default());
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.serialize(&rows[0]).expect("known");
         let text = String::from_utf8(writer.into_inner().expect("known")).expect("known");
@@ -211,7 +268,7 @@ mod tests {
         let mut measured = prediction("a:1", 1000.0, 1100.0);
         measured.utilisation[0] = Some(0.5);
         let scores = Scores::of(&[measured, censored], &ScoreContext::new("published", "test"));
-        let rows = LeaderboardRow::of("r1", &scores, Cost::default());
+        let rows = LeaderboardRow::of(RunName { id: "r1", config: "test" }, &scores, Cost::default());
         let found: Vec<_> = rows.iter().map(|row| (row.family.as_str(), row.target, row.n, row.censored)).collect();
         // GPUTL was measured but never estimated; the MLP has nothing but a limit.
         let memory = Target::PeakMemory;

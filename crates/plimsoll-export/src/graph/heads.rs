@@ -96,7 +96,7 @@ pub(super) fn outputs(
 ) -> Vec<Value> {
     let mut outputs = match *output {
         OutputSettings::Regression => regression(writer, &values.memory, simulated, label),
-        OutputSettings::Bins { width_mib, .. } => bins(writer, &values.memory, width_mib),
+        OutputSettings::Bins { width_mib, estimate, .. } => bins(writer, &values.memory, width_mib, estimate.share()),
     };
     let ratios = writer.plain("Sigmoid", "heads.utilisation.ratios", &[&values.utilisation]);
     // What was never recorded was never learned: its column is 0 instead of an untrained number.
@@ -134,8 +134,9 @@ fn regression(writer: &mut Writer, memory: &Value, simulated: &Value, label: &Va
     vec![peak, scale]
 }
 
-/// Probabilities of the bins, and the middle of the most probable one.
-fn bins(writer: &mut Writer, logits: &Value, width_mib: f64) -> Vec<Value> {
+/// Probabilities of the bins, and what stands for the most probable one, which lies a share of its width above its lower
+/// edge.
+fn bins(writer: &mut Writer, logits: &Value, width_mib: f64, share: f64) -> Vec<Value> {
     let probabilities =
         writer.builder().node("Softmax", BIN_PROBABILITIES, &[logits], vec![Attribute::Int("axis", -1)]);
     let attributes = vec![Attribute::Int("axis", 1), Attribute::Int("keepdims", 1)];
@@ -143,8 +144,8 @@ fn bins(writer: &mut Writer, logits: &Value, width_mib: f64) -> Vec<Value> {
     let float = i64::from(DataType::Float as i32);
     let class =
         writer.builder().node("Cast", "heads.memory.class.number", &[&class], vec![Attribute::Int("to", float)]);
-    let (half, width) = (writer.builder().scalar(0.5), writer.builder().scalar(width_mib as f32));
-    let middle = writer.plain("Add", "heads.memory.class.middle", &[&class, &half]);
-    let peak = writer.plain("Mul", PEAK_MEMORY, &[&middle, &width]);
+    let (share, width) = (writer.builder().scalar(share as f32), writer.builder().scalar(width_mib as f32));
+    let place = writer.plain("Add", "heads.memory.class.place", &[&class, &share]);
+    let peak = writer.plain("Mul", PEAK_MEMORY, &[&place, &width]);
     vec![peak, probabilities]
 }

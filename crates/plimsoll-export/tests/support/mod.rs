@@ -4,8 +4,8 @@ use plimsoll_dataset::{Label, Measurement, Outcome, Sample};
 use plimsoll_graph::GpuCatalogue;
 use plimsoll_graph::generator::{Generated, Generator, GeneratorConfig};
 use plimsoll_model::{
-    DataDescription, DeviceKind, Fit, Learned, LearnedFit, NetworkSettings, OutputSettings, Settings, Silent,
-    TrainingSettings,
+    BinEstimate, DataDescription, DeviceKind, Fit, Learned, LearnedFit, NetworkSettings, OutputSettings, Settings,
+    Silent, TrainingSettings,
 };
 
 /// Generated workloads with made-up labels: every third ran out of memory, utilisation is partly unknown.
@@ -47,7 +47,8 @@ pub(crate) const TRANSFORMER: NetworkSettings = NetworkSettings::Transformer {
     dropout: 0.1,
 };
 /// Few bins.
-pub(crate) const BINS: OutputSettings = OutputSettings::Bins { width_mib: 2048.0, count: 20 };
+pub(crate) const BINS: OutputSettings =
+    OutputSettings::Bins { width_mib: 2048.0, count: 20, estimate: BinEstimate::Middle };
 
 /// Two networks side by side.
 #[allow(dead_code, reason = "not every test file uses it")]

@@ -3,6 +3,10 @@
 use super::{Entries, Subject, flag, share};
 use crate::{log, mib};
 
+/// What is counted from the graph and the setup alone, without simulating a step.
+pub(super) const COUNTED: [&str; 5] =
+    ["log_parameter_bytes", "log_buffer_bytes", "log_gradient_bytes", "log_optimizer_bytes", "parameters_mib"];
+
 pub(super) fn add(entries: &mut Entries, subject: Option<&Subject<'_>>) {
     let memory = subject.map(|subject| subject.simulation.memory).unwrap_or_default();
     let replay = subject.map(|subject| subject.simulation.replay).unwrap_or_default();

@@ -26,6 +26,17 @@ pub(crate) fn names() -> Vec<String> {
     entries.names.unwrap_or_default()
 }
 
+/// Places, in the order of [`names`], of the numbers that only a simulated step knows.
+pub(crate) fn simulated() -> Vec<usize> {
+    let mut of_simulator = Entries { names: Some(Vec::new()), values: Vec::new() };
+    memory::add(&mut of_simulator, None);
+    time::add(&mut of_simulator, None);
+    let of_simulator = of_simulator.names.unwrap_or_default();
+    let is_simulated = |name: &String| of_simulator.contains(name) && !memory::COUNTED.contains(&name.as_str());
+    let names = names();
+    (0..names.len()).filter(|&place| is_simulated(&names[place])).collect()
+}
+
 /// The numbers, in the order of [`names`].
 pub(crate) fn summary(workload: &Workload, simulation: &Simulation, layers: &[Layer]) -> Vec<f32> {
     let mut entries = Entries { names: None, values: Vec::with_capacity(128) };

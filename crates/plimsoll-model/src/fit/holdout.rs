@@ -10,7 +10,7 @@ use crate::settings::CalibrationSettings;
 ///
 /// Simulated rows that accompany measured ones are always fitted to: bounds are about measurements. Where too few
 /// measured rows or groups would be left to calibrate on, everything is fitted to.
-pub(super) fn divide<'a>(
+pub(crate) fn divide<'a>(
     training: &[&'a Sample],
     settings: CalibrationSettings,
 ) -> Result<(Vec<&'a Sample>, Vec<&'a Sample>)> {

@@ -1,6 +1,6 @@
 //! Fitting a network to samples.
 
-mod holdout;
+pub(crate) mod holdout;
 mod order;
 mod schedule;
 mod temper;
@@ -12,6 +12,7 @@ use burn::module::Module;
 use burn::optim::{AdamWConfig, GradientsParams, ModuleOptimizer};
 use burn::tensor::Device;
 use plimsoll_dataset::{Sample, Scaler};
+use plimsoll_features::FeatureSchema;
 
 use crate::batch::Table;
 use crate::checkpoint::{self, DataDescription, Description, Progress, TrainingFolder};
@@ -22,7 +23,7 @@ use crate::familiarity::Familiarity;
 use crate::learned::Learned;
 use crate::network::{Network, Widths};
 use crate::objective::loss;
-use crate::settings::Settings;
+use crate::settings::{InputSettings, Settings};
 
 /// Settings of a learned estimator, with where and under whose eyes it is fitted.
 pub struct LearnedFit<'a> {
@@ -70,12 +71,13 @@ impl Fit for LearnedFit<'_> {
 fn started(settings: &Settings, folder: &Path, device: &Device) -> Result<(Network, Scaler)> {
     let (description, network) = checkpoint::load(folder, device)?;
     let found = &description.settings;
-    let form = |settings: &Settings| (settings.network.clone(), settings.output.clone(), settings.ensemble);
+    let form =
+        |settings: &Settings| (settings.network.clone(), settings.inputs, settings.output.clone(), settings.ensemble);
     if form(found) != form(settings) {
         return Err(ModelError::Checkpoint {
             path: folder.into(),
-            expected: "the network, output and ensemble of the fit that starts from it".into(),
-            found: format!("{:?}, {:?}, {}", found.network, found.output, found.ensemble),
+            expected: "the network, inputs, output and ensemble of the fit that starts from it".into(),
+            found: format!("{:?}, {:?}, {:?}, {}", found.network, found.inputs, found.output, found.ensemble),
         });
     }
     Ok((network, description.scaler))
@@ -103,11 +105,14 @@ impl<'a> Training<'a> {
         let device = fit.device.clone().autodiff();
         let widths = Widths::current();
         device.seed(settings.training.seed);
-        let (network, scaler) = match &fit.start {
-            Some(folder) => started(settings, folder, &device)?,
-            None => {
-                (Network::new(settings, widths, &device), Scaler::fit(training.iter().map(|sample| &sample.features))?)
+        let (network, scaler) = if let Some(folder) = &fit.start {
+            started(settings, folder, &device)?
+        } else {
+            let mut scaler = Scaler::fit(training.iter().map(|sample| &sample.features))?;
+            if settings.inputs == InputSettings::Graph {
+                scaler.hide(&FeatureSchema::simulated_layer(), &FeatureSchema::simulated_summary());
             }
+            (Network::new(settings, widths, &device), scaler)
         };
         let with_layers = network.reads_layers();
         let optimizer = AdamWConfig::new()

@@ -19,7 +19,16 @@ pub(super) fn run(arguments: &LeaderboardArguments) -> Result<()> {
         ensure!(file.exists(), "{} is neither a leaderboard nor the folder of a run", path.display());
         rows.extend(Leaderboard::read(&file)?.rows().cloned());
     }
-    let leaderboard = if rows.is_empty() {
+    if let Some(page) = &arguments.page {
+        let extension = page.extension().and_then(|extension| extension.to_str());
+        ensure!(extension == Some("html"), "--page: expected a file that ends in .html, found {}", page.display());
+    }
+    let leaderboard = if arguments.fresh {
+        let mut leaderboard = Leaderboard::default();
+        leaderboard.merge(rows);
+        leaderboard.write(&arguments.into)?;
+        leaderboard
+    } else if rows.is_empty() {
         ensure!(arguments.into.exists(), "{} does not exist yet: name the runs to collect", arguments.into.display());
         Leaderboard::read(&arguments.into)?
     } else {
@@ -28,6 +37,9 @@ pub(super) fn run(arguments: &LeaderboardArguments) -> Result<()> {
         }
         Leaderboard::update(&arguments.into, rows)?
     };
+    if let Some(page) = &arguments.page {
+        leaderboard.write_page(page)?;
+    }
     if arguments.json {
         return output::json(&leaderboard.rows().collect::<Vec<_>>());
     }
@@ -46,15 +58,29 @@ pub(super) fn run(arguments: &LeaderboardArguments) -> Result<()> {
                 row.data.clone(),
                 row.split.clone(),
                 row.estimator.clone(),
+                if row.config.is_empty() { row.run_id.clone() } else { row.config.clone() },
                 row.n.to_string(),
                 number(row.median_ape_pct, 2),
                 number(row.mape_pct, 2),
                 number(row.r2, 3),
                 number(row.underestimation_rate, 2),
+                number(row.coverage_95, 3),
                 number(row.bin_accuracy, 3),
             ]
         })
         .collect();
-    let header = ["data", "split", "estimator", "n", "median APE %", "MAPE %", "R2", "underestimated", "bin accuracy"];
+    let header = [
+        "data",
+        "split",
+        "estimator",
+        "run",
+        "n",
+        "median APE %",
+        "MAPE %",
+        "R2",
+        "underestimated",
+        "bound 95 %",
+        "bin accuracy",
+    ];
     output::line(output::table(&header, &rows))
 }

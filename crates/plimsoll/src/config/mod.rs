@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use plimsoll_graph::Family;
-use plimsoll_model::{DeviceKind, Settings};
+use plimsoll_model::{BoostedSettings, CalibrationSettings, DeviceKind, Settings};
 use serde::{Deserialize, Serialize};
 
 use crate::errors::Hint;
@@ -20,7 +20,11 @@ pub(crate) struct Config {
     pub(crate) data: Data,
     pub(crate) pretraining: Option<Pretraining>,
     pub(crate) split: Split,
+    /// Networks; the first is exported.
     pub(crate) estimators: Vec<NamedSettings>,
+    /// Boosted trees beside them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) boosted: Vec<NamedBoosted>,
     pub(crate) baselines: bool,
     pub(crate) bin_width_mib: f64,
     pub(crate) held_out: Vec<PathBuf>,
@@ -31,6 +35,14 @@ pub(crate) struct Config {
 pub(crate) struct NamedSettings {
     pub(crate) name: String,
     pub(crate) settings: Settings,
+}
+
+/// Boosted trees of an experiment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct NamedBoosted {
+    pub(crate) name: String,
+    pub(crate) settings: BoostedSettings,
+    pub(crate) calibration: CalibrationSettings,
 }
 
 /// Where samples come from.
@@ -260,6 +272,26 @@ mod tests {
         }
         assert!(read(&GOOD.replace("count = 10", "count = 0")).is_err());
         assert!(read(&format!("{GOOD}[split]\nfolds = 1\n")).is_err());
+    }
+
+    #[test]
+    fn an_estimator_is_a_network_or_trees() {
+        let with = |lines: &str| read(&format!("{GOOD}[[estimator]]\n{lines}\n"));
+        let config = with("boosted = { on = \"features\", trees = 10 }").expect("valid");
+        let trees = &config.boosted[0];
+        assert_eq!((trees.name.as_str(), trees.settings.trees, config.estimators.len()), ("boosted-trees", 10, 1));
+        for bad in [
+            "name = \"neither\"",
+            "network = { kind = \"mlp\" }\nboosted = { on = \"features\" }",
+            "boosted = { on = \"features\" }\ntraining = { epochs = 3 }",
+            "boosted = { on = \"features\", trees = 0 }",
+            "boosted = { on = \"nothing\" }",
+            "name = \"mlp\"\nboosted = { on = \"features\" }",
+        ] {
+            assert!(with(bad).is_err(), "{bad}");
+        }
+        let alone = GOOD.replace("network = { kind = \"mlp\" }", "boosted = { on = \"features\" }");
+        assert!(format!("{:#}", read(&alone).expect_err("no network")).contains("exported"));
     }
 
     #[test]

@@ -3,10 +3,16 @@
 use anyhow::{Result, ensure};
 use plimsoll_graph::generator::GeneratorConfig;
 use plimsoll_graph::{Family, GpuCatalogue};
-use plimsoll_model::{CalibrationSettings, DeviceKind, NetworkSettings, OutputSettings, Settings, TrainingSettings};
+use plimsoll_model::{
+    BoostedSettings, CalibrationSettings, DeviceKind, InputSettings, NetworkSettings, OutputSettings, Settings,
+    TrainingSettings,
+};
 use serde::Deserialize;
 
-use super::{Config, Data, FoldRule, Folds, GeneratedWorkloads, Grouping, NamedSettings, Pretraining, Split, expand};
+use super::{
+    Config, Data, FoldRule, Folds, GeneratedWorkloads, Grouping, NamedBoosted, NamedSettings, Pretraining, Split,
+    expand,
+};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,7 +32,7 @@ pub(super) struct RawConfig {
     /// What is kept out of each fit to make its bounds hold.
     #[serde(default)]
     calibration: RawCalibration,
-    /// The first is the one that is exported.
+    /// The first network is the one that is exported.
     estimator: Vec<RawEstimator>,
     #[serde(default)]
     evaluation: RawEvaluation,
@@ -118,20 +124,58 @@ impl RawCalibration {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawEstimator {
-    /// Name on the leaderboard; the network's kind if left out.
+    /// Name on the leaderboard; what kind it is if left out.
     name: Option<String>,
-    network: NetworkSettings,
-    #[serde(default)]
-    output: OutputSettings,
-    #[serde(default)]
-    training: TrainingSettings,
+    /// Either a network,
+    network: Option<NetworkSettings>,
+    /// or trees. What follows is of networks.
+    boosted: Option<BoostedSettings>,
+    inputs: Option<InputSettings>,
+    output: Option<OutputSettings>,
+    training: Option<TrainingSettings>,
     /// Networks that are fitted side by side and averaged.
-    #[serde(default = "one")]
-    ensemble: usize,
+    ensemble: Option<usize>,
 }
 
-const fn one() -> usize {
-    1
+/// An estimator of either kind.
+enum Either {
+    Network(NamedSettings),
+    Boosted(NamedBoosted),
+}
+
+impl RawEstimator {
+    fn check(self, calibration: CalibrationSettings) -> Result<Either> {
+        let Self { name, network, boosted, inputs, output, training, ensemble } = self;
+        let is_plain = inputs.is_none() && output.is_none() && training.is_none() && ensemble.is_none();
+        match (network, boosted) {
+            (Some(network), None) => {
+                let output = output.unwrap_or_default();
+                let form = if matches!(output, OutputSettings::Bins { .. }) { "-bins" } else { "" };
+                let name = name.unwrap_or_else(|| format!("{}{form}", network.name()));
+                let settings = Settings {
+                    network,
+                    inputs: inputs.unwrap_or_default(),
+                    output,
+                    training: training.unwrap_or_default(),
+                    calibration,
+                    ensemble: ensemble.unwrap_or(1),
+                };
+                settings.check()?;
+                Ok(Either::Network(NamedSettings { name, settings }))
+            }
+            (None, Some(settings)) => {
+                ensure!(
+                    is_plain,
+                    "estimator: expected `inputs`, `output`, `training` and `ensemble` with a network only, \
+                     found one beside `boosted`"
+                );
+                settings.check()?;
+                let name = name.unwrap_or_else(|| "boosted-trees".to_owned());
+                Ok(Either::Boosted(NamedBoosted { name, settings, calibration }))
+            }
+            _ => anyhow::bail!("estimator: expected either `network` or `boosted`"),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -162,20 +206,20 @@ impl RawConfig {
         ensure!(is_name(&self.name), "name: expected letters, digits, `-`, `_` and `.`, found `{}`", self.name);
         ensure!(!self.estimator.is_empty(), "estimator: expected at least one, found none");
         let calibration = self.calibration.check(self.split.by);
-        let mut estimators: Vec<NamedSettings> = Vec::new();
+        let (mut estimators, mut boosted) = (Vec::new(), Vec::new());
+        let mut names: Vec<String> = Vec::new();
         for raw in self.estimator {
-            let form = if matches!(raw.output, OutputSettings::Bins { .. }) { "-bins" } else { "" };
-            let name = raw.name.unwrap_or_else(|| format!("{}{form}", raw.network.name()));
-            ensure!(is_name(&name), "estimator.name: expected letters, digits, `-`, `_` and `.`, found `{name}`");
-            ensure!(
-                estimators.iter().all(|known| known.name != name),
-                "estimator.name: expected different names, found `{name}` twice"
-            );
-            let RawEstimator { network, output, training, ensemble, .. } = raw;
-            let settings = Settings { network, output, training, calibration, ensemble };
-            settings.check()?;
-            estimators.push(NamedSettings { name, settings });
+            let either = raw.check(calibration)?;
+            let (Either::Network(NamedSettings { name, .. }) | Either::Boosted(NamedBoosted { name, .. })) = &either;
+            ensure!(is_name(name), "estimator.name: expected letters, digits, `-`, `_` and `.`, found `{name}`");
+            ensure!(!names.contains(name), "estimator.name: expected different names, found `{name}` twice");
+            names.push(name.clone());
+            match either {
+                Either::Network(named) => estimators.push(named),
+                Either::Boosted(named) => boosted.push(named),
+            }
         }
+        ensure!(!estimators.is_empty(), "estimator: expected at least one `network`, which is exported, found none");
         Ok(Config {
             name: self.name,
             description: self.description,
@@ -184,6 +228,7 @@ impl RawConfig {
             pretraining: self.pretraining.map(RawPretraining::check).transpose()?,
             split: self.split.check()?,
             estimators,
+            boosted,
             baselines: self.evaluation.baselines,
             bin_width_mib: {
                 let width = self.evaluation.bin_width_mib;

@@ -4,15 +4,19 @@ mod data;
 mod jobs;
 mod pretraining;
 mod record;
+mod rivals;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use plimsoll_dataset::{Carve, IngestOptions, Sample, Split, SplitKey};
-use plimsoll_evaluation::{Cost, Leaderboard, LeaderboardRow, Prediction, Scores, predict, published_predictions};
+use plimsoll_evaluation::{
+    Cost, Leaderboard, LeaderboardRow, Prediction, RunName, Scores, predict, published_predictions,
+};
 use plimsoll_evaluation::{read_predictions, write_predictions, write_scores};
-use plimsoll_model::{Analytic, DataDescription, DeviceKind, Estimator, Fit, Learned, Settings};
+use plimsoll_model::{DataDescription, DeviceKind, Estimator, Fit, Learned, Settings};
 
 pub(super) use record::RunRecord;
 
@@ -24,6 +28,7 @@ use crate::{interrupt, output};
 use data::Prepared;
 use pretraining::Stage;
 use record::{Part, SectionRecord};
+use rivals::Rival;
 
 /// Everything a config describes.
 pub(super) fn run(arguments: &RunArguments) -> Result<()> {
@@ -97,9 +102,10 @@ impl Run {
             predictions: "predictions.parquet".into(),
         });
         let finals = self.finals()?;
-        self.held_out(&finals)?;
+        let rivals = rivals::fit(&self.config, &self.pick(&self.final_split.training))?;
+        self.held_out(&finals, &rivals)?;
         self.export(&finals)?;
-        self.finish(&finals)
+        self.finish(&finals, &rivals)
     }
 
     /// One job a fold and estimator, and with folds one more on everything.
@@ -148,17 +154,13 @@ impl Run {
         for job in jobs.iter().filter(|job| job.fold.is_some() == wants_folds) {
             predictions.extend(read_predictions(&job.predictions())?);
         }
-        if self.config.baselines {
-            for (fold, split) in self.splits.iter().enumerate() {
+        let fitted = self.splits.iter().map(|split| rivals::fit(&self.config, &self.pick(&split.training)));
+        let fitted: Vec<Vec<Rival>> = fitted.collect::<Result<_>>()?;
+        let rivals = fitted.first().map_or(0, Vec::len);
+        for place in 0..rivals {
+            for (fold, (split, rivals)) in self.splits.iter().zip(&fitted).enumerate() {
                 let fold = wants_folds.then_some(fold as u32);
-                predictions.extend(predict(&Analytic::Simulated, fold, &self.pick(&split.test)));
-            }
-            for analytic in Analytic::ALL {
-                for (fold, split) in self.splits.iter().enumerate() {
-                    let fitted = analytic.fit(&self.pick(&split.training), &[])?;
-                    let fold = wants_folds.then_some(fold as u32);
-                    predictions.extend(predict(&fitted, fold, &self.pick(&split.test)));
-                }
+                predictions.extend(predict(rivals[place].estimator.as_ref(), fold, &self.pick(&split.test)));
             }
         }
         let samples: Vec<&Sample> = self.splits.iter().flat_map(|split| self.pick(&split.test)).collect();
@@ -181,13 +183,7 @@ impl Run {
     }
 
     /// Judges the final estimators on files that no part of training saw.
-    fn held_out(&mut self, finals: &[(String, Learned)]) -> Result<()> {
-        let training = self.pick(&self.final_split.training);
-        let baselines = if self.config.baselines {
-            Analytic::ALL.map(|analytic| analytic.fit(&training, &[])).into_iter().collect()
-        } else {
-            Ok(Vec::new())
-        }?;
+    fn held_out(&mut self, finals: &[(String, Learned)], rivals: &[Rival]) -> Result<()> {
         for path in self.config.held_out.clone() {
             let loaded = data::load_files(std::slice::from_ref(&path), None, None, &IngestOptions::default())?;
             let name = path.file_stem().map_or_else(|| "held-out".into(), |stem| stem.to_string_lossy().into_owned());
@@ -196,11 +192,8 @@ impl Run {
             for (estimator, learned) in finals {
                 predictions.extend(named(predict(learned, None, &samples), estimator));
             }
-            if self.config.baselines {
-                predictions.extend(predict(&Analytic::Simulated, None, &samples));
-            }
-            for baseline in &baselines {
-                predictions.extend(predict(baseline, None, &samples));
+            for rival in rivals {
+                predictions.extend(predict(rival.estimator.as_ref(), None, &samples));
             }
             predictions.extend(published_predictions(samples.iter().copied()));
             let file = format!("held-out-{name}.parquet");
@@ -231,15 +224,21 @@ impl Run {
     }
 
     /// Scores, leaderboard and report.
-    fn finish(self, finals: &[(String, Learned)]) -> Result<Vec<Scores>> {
+    fn finish(self, finals: &[(String, Learned)], rivals: &[Rival]) -> Result<Vec<Scores>> {
+        let learned = finals.iter().map(|(name, learned)| {
+            (name.as_str(), self.cost(learned, Some(4 * learned.description().parameters as u64)))
+        });
+        let others =
+            rivals.iter().map(|rival| (rival.estimator.name(), self.cost(rival.estimator.as_ref(), rival.size_bytes)));
+        let costs: BTreeMap<&str, Cost> = learned.chain(others).collect();
+        let run = RunName { id: &self.record.run_id, config: &self.config.name };
         let mut all = Vec::new();
         let mut rows = Vec::new();
         for section in &self.record.sections {
             let predictions = read_predictions(&self.out.join(&section.predictions))?;
             for scores in Scores::by_estimator(&predictions, &section.context()) {
-                let learned = finals.iter().find(|(name, _)| *name == scores.estimator);
-                let cost = learned.map_or_else(Cost::default, |(_, learned)| self.cost(learned));
-                rows.extend(LeaderboardRow::of(&self.record.run_id, &scores, cost));
+                let cost = costs.get(scores.estimator.as_str()).copied().unwrap_or_default();
+                rows.extend(LeaderboardRow::of(run, &scores, cost));
                 all.push(scores);
             }
         }
@@ -253,17 +252,14 @@ impl Run {
         Ok(all)
     }
 
-    /// Size of the weights, and the time of one estimate by itself.
-    fn cost(&self, learned: &Learned) -> Cost {
+    /// Size of what was fitted, and the time of one estimate by itself, of a workload whose features are known.
+    fn cost(&self, estimator: &dyn Estimator, size_bytes: Option<u64>) -> Cost {
         let rows: Vec<&Sample> = self.prepared.samples.iter().take(50).collect();
         let start = Instant::now();
         for row in &rows {
-            learned.estimate(&[row]);
+            estimator.estimate(&[row]);
         }
-        Cost {
-            size_bytes: Some(4 * learned.description().parameters as u64),
-            latency_ms: Some(start.elapsed().as_secs_f64() * 1e3 / rows.len().max(1) as f64),
-        }
+        Cost { size_bytes, latency_ms: Some(start.elapsed().as_secs_f64() * 1e3 / rows.len().max(1) as f64) }
     }
 }
 
