@@ -195,9 +195,9 @@ fn an_estimate_answers_in_words_and_in_json() {
     assert!(bounds.is_sorted() && bounds[2] > 0.95 * peak, "{bounds:?} around {peak}");
     let fits = |answer: &Value| answer["probability_fits"].as_f64().expect("a probability");
     assert!(fits(&answer) > 0.95 && fits(&answer) > fits(&larger), "{} and {}", fits(&answer), fits(&larger));
-    let other = json(&good(&["estimate", "data/graphs/resnet50.json", "--batch", "64", "--gpu", "t4", "--json"]));
+    let other = json(&good(&["estimate", "data/graphs/resnet50.json", "--batch", "64", "--gpu", "b200", "--json"]));
     assert!(other["ood"].as_f64() > answer["ood"].as_f64(), "another GPU is farther from what was measured");
-    assert!(text(other["warnings"].to_string().as_bytes()).contains("t4"));
+    assert!(text(other["warnings"].to_string().as_bytes()).contains("b200"));
 }
 
 #[test]

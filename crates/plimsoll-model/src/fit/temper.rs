@@ -4,6 +4,8 @@
 //! its corrections are held against weaker ones, down to the simulation with a constant context, and the one that does
 //! best on the calibration rows stays. The choice goes into the output layer: nothing else knows of it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
 use plimsoll_dataset::{Label, Sample};
@@ -15,7 +17,7 @@ use crate::network::{CONTEXT_RANGE, Heads, Member, Network};
 /// Shares of the correction that are tried, the whole of it first.
 const STRENGTHS: [f64; 5] = [1.0, 0.75, 0.5, 0.25, 0.0];
 /// An error of the logarithm counts up to this: no strength turns a spike into anything else.
-const LARGEST_ERROR: f64 = 0.05;
+const LARGEST_ERROR: f64 = 0.2;
 
 /// The network with the strength that suits the calibration rows best, and that strength.
 pub(super) fn temper(
@@ -26,7 +28,11 @@ pub(super) fn temper(
     learned: impl Fn(&Network) -> Learned,
 ) -> (Network, f64) {
     let judged: Vec<&Sample> = calibration.iter().filter(|row| row.outcome.peak_mib().is_some()).copied().collect();
-    if judged.is_empty() || network.members.iter().any(|member| heads(member).memory.is_classifier()) {
+    // Where GPUs differ so do their contexts, and a constant one is no alternative.
+    let measured = training.iter().filter(|row| row.label != Label::Simulated);
+    let gpus: BTreeSet<&str> = measured.map(|row| row.gpu.as_str()).collect();
+    if judged.is_empty() || gpus.len() > 1 || network.members.iter().any(|member| heads(member).memory.is_classifier())
+    {
         return (network, 1.0);
     }
     let context = constant_context(training);
@@ -40,13 +46,19 @@ pub(super) fn temper(
     (network, strength)
 }
 
+/// Mean error of the logarithm, of each family on each GPU first, then of these: that simulations of one kind are exact
+/// says nothing of the others.
 fn mean_error(learned: &Learned, samples: &[&Sample]) -> f64 {
     let estimates = learned.estimate(samples);
-    let each = samples.iter().zip(estimates).filter_map(|(sample, estimate)| {
-        let error = (estimate.peak_memory_mib? / sample.outcome.peak_mib()?).ln().abs();
-        Some(error.min(LARGEST_ERROR))
-    });
-    each.sum::<f64>() / samples.len() as f64
+    let mut groups: BTreeMap<(&str, &str), (f64, usize)> = BTreeMap::new();
+    for (sample, estimate) in samples.iter().zip(estimates) {
+        let (Some(estimated), Some(measured)) = (estimate.peak_memory_mib, sample.outcome.peak_mib()) else { continue };
+        let (sum, rows) = groups.entry((sample.family.name(), sample.gpu.as_str())).or_default();
+        *sum += (estimated / measured).ln().abs().min(LARGEST_ERROR);
+        *rows += 1;
+    }
+    let means = groups.values().map(|(sum, rows)| sum / *rows as f64);
+    means.sum::<f64>() / groups.len().max(1) as f64
 }
 
 /// Logarithm of the median ratio of measured to nominal context, over rows whose reading has a context in it.

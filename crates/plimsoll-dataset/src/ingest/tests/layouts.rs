@@ -11,8 +11,8 @@ use crate::measurement::{Label, Measurement, Outcome};
 
 const TIMM: &str =
     "model,batch_size,max_gpu_memory_mib,faketensor_after_forward,faketensor_after_backward,faketensor_peak
-neta50,8,6001,1,2,3000.5
-neta50,16,10801,1,2,6000.5
+neta50,8,12001,1,2,3000.5
+neta50,16,22001,1,2,6000.5
 neta50,32,39801,1,2,90000.5
 neta50,64,3001,1,2,
 netb,8,0,1,2,3
@@ -124,8 +124,8 @@ fn timm_rows_are_judged_and_bear_the_setup_of_their_script() {
     let (rows, rejected, _) = read_with(&folder.write("runs.csv", TIMM), &options).expect("readable");
     let measured = |peak_mib| (Outcome::Measured { peak_mib }, false);
     let expected = [
-        measured(6_001.0),
-        measured(10_801.0),
+        measured(12_001.0),
+        measured(22_001.0),
         (Outcome::OutOfMemory { above_mib: 39_801.0 }, true),
         (Outcome::OutOfMemory { above_mib: 40_960.0 }, true),
         measured(2_001.0),
