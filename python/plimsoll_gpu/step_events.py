@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from plimsoll_gpu.batch import FIRST, SECOND
+from plimsoll_gpu.batch import BATCHES
 from plimsoll_gpu.graph import CaptureError, Json
+
+FIRST, SECOND = BATCHES
 
 ALLOCATE, FREE, NODE, ACCUMULATE, CONVOLVE, MULTIPLY, SUM, HOLD, ZERO_GRAD, LOSS, BACKWARD, SCATTER = range(12)
 """What happens. In a file each event is a list: its code and what belongs to it (``docs/graph-format.md``)."""

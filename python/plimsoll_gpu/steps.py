@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils._pytree import tree_leaves
 
-from plimsoll_gpu.batch import FIRST, SECOND
+from plimsoll_gpu.batch import BATCHES
 from plimsoll_gpu.composites import whole_composites
 from plimsoll_gpu.cuda_kernels import kernels_of_cuda, run_composite
 from plimsoll_gpu.graph import CaptureError, Json
@@ -67,7 +67,7 @@ def record_step(model: nn.Module, inputs: Mapping[str, torch.Tensor], graph: Jso
         CaptureError: The step fails on the meta device, differs between batch sizes, or not from the graph.
     """
     rows = None if loss is not None else _rows(graph)
-    first, second = (_events_at(batch, model, inputs, rows and rows(batch), loss) for batch in (FIRST, SECOND))
+    first, second = (_events_at(batch, model, inputs, rows and rows(batch), loss) for batch in BATCHES)
     return encode(Steps(first, second), graph, "fp32", "own" if rows is None else "cross_entropy")
 
 
@@ -132,12 +132,13 @@ def _run(
     storages.hold([*arrived.values(), target])
     storages.add(ZERO_GRAD)
     storages.ran(None)
-    recorder = _Recorder(model, arrived, type(model).__name__)
+    recorder = _Recorder(model, arrived, type(model).__name__, {})
 
     def composite(func: Any, body: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return recorder.composite(func, lambda *a, **k: run_composite(func, body, a, k), args, kwargs)
 
-    with torch.enable_grad(), whole_composites(composite), recorder.following_modules(), recorder:
+    followed = recorder.modules.followed(recorder.enter, recorder.leave)
+    with torch.enable_grad(), followed, whole_composites(composite), recorder:
         recorder.on_node = storages.ran
         result = model(**arrived)
     storages.add(LOSS)
