@@ -5,7 +5,7 @@ use super::attention::{Attention, Extras};
 use super::config::Config;
 use super::function::Function;
 use super::module::Module;
-use super::network::{Network, Value};
+use super::network::Value;
 use super::options::Head;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -35,11 +35,7 @@ struct Albert {
 
 pub(super) fn build(config: &Config<'_>, head: Head) -> Result<Built> {
     let albert = Albert::read(config, head)?;
-    let mut network = Network::default();
-    albert.construct(&mut network.root());
-    let tokens = network.input("input_ids", Shape::batched(&[albert.tokens]), DType::Int64);
-    let outputs = albert.forward(&mut network.root(), tokens);
-    Ok(Built { network, outputs })
+    Ok(Built::of_tokens(albert.tokens, |root| albert.construct(root), |root, tokens| albert.forward(root, tokens)))
 }
 
 impl Albert {

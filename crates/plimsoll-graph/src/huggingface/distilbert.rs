@@ -5,12 +5,11 @@ use super::attention::{Attention, Extras};
 use super::config::Config;
 use super::function::Function;
 use super::module::Module;
-use super::network::{Network, Value};
+use super::network::Value;
 use super::options::Head;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::Activation;
-use crate::shape::Shape;
 
 struct DistilBert {
     head: Head,
@@ -31,11 +30,11 @@ struct DistilBert {
 
 pub(super) fn build(config: &Config<'_>, head: Head) -> Result<Built> {
     let distilbert = DistilBert::read(config, head)?;
-    let mut network = Network::default();
-    distilbert.construct(&mut network.root());
-    let tokens = network.input("input_ids", Shape::batched(&[distilbert.tokens]), DType::Int64);
-    let outputs = distilbert.forward(&mut network.root(), tokens);
-    Ok(Built { network, outputs })
+    Ok(Built::of_tokens(
+        distilbert.tokens,
+        |root| distilbert.construct(root),
+        |root, tokens| distilbert.forward(root, tokens),
+    ))
 }
 
 impl DistilBert {

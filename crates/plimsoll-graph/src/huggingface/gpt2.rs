@@ -5,11 +5,10 @@ use super::attention::{Attention, Extras};
 use super::config::Config;
 use super::function::Function;
 use super::module::Module;
-use super::network::{Network, Value};
+use super::network::Value;
 use super::options::Head;
-use crate::dtype::DType;
 use crate::error::Result;
-use crate::shape::{Dim, Shape};
+use crate::shape::Dim;
 
 struct Gpt2 {
     head: Head,
@@ -30,11 +29,7 @@ struct Gpt2 {
 
 pub(super) fn build(config: &Config<'_>, head: Head) -> Result<Built> {
     let gpt2 = Gpt2::read(config, head)?;
-    let mut network = Network::default();
-    gpt2.construct(&mut network.root());
-    let tokens = network.input("input_ids", Shape::batched(&[gpt2.tokens]), DType::Int64);
-    let outputs = gpt2.forward(&mut network.root(), tokens);
-    Ok(Built { network, outputs })
+    Ok(Built::of_tokens(gpt2.tokens, |root| gpt2.construct(root), |root, tokens| gpt2.forward(root, tokens)))
 }
 
 impl Gpt2 {

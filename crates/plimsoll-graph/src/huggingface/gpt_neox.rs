@@ -5,12 +5,11 @@ use super::attention::{Attention, Extras, Heads};
 use super::config::Config;
 use super::function::Function;
 use super::module::Module;
-use super::network::{Network, Value};
+use super::network::Value;
 use super::options::Head;
 use super::rotary::Angles;
-use crate::dtype::DType;
 use crate::error::Result;
-use crate::shape::{Dim, Shape};
+use crate::shape::Dim;
 
 struct GptNeoX {
     head: Head,
@@ -33,11 +32,7 @@ struct GptNeoX {
 
 pub(super) fn build(config: &Config<'_>, head: Head) -> Result<Built> {
     let neox = GptNeoX::read(config, head)?;
-    let mut network = Network::default();
-    neox.construct(&mut network.root());
-    let tokens = network.input("input_ids", Shape::batched(&[neox.tokens]), DType::Int64);
-    let outputs = neox.forward(&mut network.root(), tokens);
-    Ok(Built { network, outputs })
+    Ok(Built::of_tokens(neox.tokens, |root| neox.construct(root), |root, tokens| neox.forward(root, tokens)))
 }
 
 impl GptNeoX {

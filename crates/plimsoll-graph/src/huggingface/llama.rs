@@ -5,13 +5,13 @@ use super::attention::{Attention, Extras};
 use super::config::Config;
 use super::function::Function;
 use super::module::Module;
-use super::network::{Network, Value};
+use super::network::Value;
 use super::options::Head;
 use super::rotary::Angles;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Binary, Op};
-use crate::shape::{Dim, Shape};
+use crate::shape::Dim;
 
 /// Which of the relatives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,11 +70,7 @@ pub(super) fn gemma2(config: &Config<'_>, head: Head) -> Result<Built> {
 
 fn build(config: &Config<'_>, head: Head, kind: Kind) -> Result<Built> {
     let llama = Llama::read(config, head, kind)?;
-    let mut network = Network::default();
-    llama.construct(&mut network.root());
-    let tokens = network.input("input_ids", Shape::batched(&[llama.tokens]), DType::Int64);
-    let outputs = llama.forward(&mut network.root(), tokens);
-    Ok(Built { network, outputs })
+    Ok(Built::of_tokens(llama.tokens, |root| llama.construct(root), |root, tokens| llama.forward(root, tokens)))
 }
 
 /// What the library's configuration classes say where a file does not.

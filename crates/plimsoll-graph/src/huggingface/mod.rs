@@ -38,10 +38,13 @@ use serde_json::{Map, Value as Json};
 pub use self::options::{Head, Options};
 
 use self::config::Config;
+use self::module::Module;
 use self::network::{Network, Value};
+use crate::dtype::DType;
 use crate::error::{GraphError, Result};
 use crate::graph::Graph;
 use crate::json::{read_text, without_mark};
+use crate::shape::Shape;
 
 /// The largest configuration that is read. Those with the names of 20,000 classes take 2 MB.
 pub const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -50,6 +53,21 @@ pub const MAX_FILE_BYTES: u64 = 16 << 20;
 struct Built {
     network: Network,
     outputs: Vec<Value>,
+}
+
+impl Built {
+    /// A network that reads so many tokens of each sample and nothing else.
+    fn of_tokens(
+        tokens: u64,
+        construct: impl FnOnce(&mut Module<'_>),
+        forward: impl FnOnce(&mut Module<'_>, Value) -> Vec<Value>,
+    ) -> Self {
+        let mut network = Network::default();
+        construct(&mut network.root());
+        let tokens = network.input("input_ids", Shape::batched(&[tokens]), DType::Int64);
+        let outputs = forward(&mut network.root(), tokens);
+        Self { network, outputs }
+    }
 }
 
 /// A family of networks.

@@ -5,7 +5,7 @@ use super::attention::{Attention, Extras};
 use super::config::Config;
 use super::function::Function;
 use super::module::Module;
-use super::network::{Network, Value};
+use super::network::Value;
 use super::options::Head;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -36,11 +36,7 @@ struct Opt {
 
 pub(super) fn build(config: &Config<'_>, head: Head) -> Result<Built> {
     let opt = Opt::read(config, head)?;
-    let mut network = Network::default();
-    opt.construct(&mut network.root());
-    let tokens = network.input("input_ids", Shape::batched(&[opt.tokens]), DType::Int64);
-    let outputs = opt.forward(&mut network.root(), tokens);
-    Ok(Built { network, outputs })
+    Ok(Built::of_tokens(opt.tokens, |root| opt.construct(root), |root, tokens| opt.forward(root, tokens)))
 }
 
 impl Opt {

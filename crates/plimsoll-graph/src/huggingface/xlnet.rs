@@ -4,7 +4,7 @@ use super::Built;
 use super::config::Config;
 use super::function::Function;
 use super::module::Module;
-use super::network::{Network, Value};
+use super::network::Value;
 use super::options::Head;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -38,11 +38,7 @@ struct Summary {
 
 pub(super) fn build(config: &Config<'_>, head: Head) -> Result<Built> {
     let xlnet = XlNet::read(config, head)?;
-    let mut network = Network::default();
-    xlnet.construct(&mut network.root());
-    let tokens = network.input("input_ids", Shape::batched(&[xlnet.tokens]), DType::Int64);
-    let outputs = xlnet.forward(&mut network.root(), tokens);
-    Ok(Built { network, outputs })
+    Ok(Built::of_tokens(xlnet.tokens, |root| xlnet.construct(root), |root, tokens| xlnet.forward(root, tokens)))
 }
 
 impl XlNet {
