@@ -1,8 +1,9 @@
-//! Which readings of a file are believed, by rules that look at the file's readings only.
+//! Which readings of a file are believed, by rules that look at the file only.
 //!
 //! Tables without a status column hold runs that ran out of memory beside runs that ended well. The larger batch of a
 //! job needs the more memory, and in about even steps; what does not fit that, or the card, gives such runs away. No
-//! estimate takes part: an estimator may be judged on what is left.
+//! estimate of ours takes part: an estimator may be judged on what is left. Where a table itself counts the tensors of a
+//! job, that is the least a run can take.
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,8 @@ pub(super) struct Reading<'a> {
     pub(super) batch: u64,
     /// What was read, MiB.
     pub(super) mib: f64,
+    /// What the job's tensors alone take at their peak, MiB, where the file says it; 0 where it does not.
+    pub(super) tensors_mib: f64,
     /// How far the readings that stand behind this one lie apart, as a share of their median; 0 for a single one.
     pub(super) spread: f64,
 }
@@ -71,6 +74,8 @@ const GROWTH: &str = "no more was read than at a smaller batch, whose growth lea
 const LESS: &str = "less was read than at a smaller batch";
 const FLAT: &str = "no more was read than at half the batch";
 const STUNTED: &str = "far less was read than smaller batches lead to, which is beyond the GPU";
+const TENSORS: &str = "less was read than the job's tensors take";
+const TENSORS_BEYOND: &str = "the job's tensors alone take more than the GPU has";
 const SAME: &str = "the same was read at another batch of the job";
 const TOO_LITTLE: &str = "twice as much would fit, but larger batches of the job did not run";
 const AFTER_SUSPECT: &str = "a smaller batch of the job did not run";
@@ -92,6 +97,8 @@ const FLAT_FROM_START: &str = "no less was read than at twice the batch";
 /// 7. So little that the next batch of the job would fit too, though neither that one nor any larger one is believed:
 ///    suspect. Memory at most doubles with the batch.
 /// 8. Under 65 % of what growth leads to, if that is beyond 95 % of the GPU: suspect.
+/// 9. Less than the job's tensors take, where the file counts them: out of memory if they alone take more than 95 % of
+///    the GPU, else suspect.
 pub(super) fn judge(readings: &[Reading<'_>]) -> Vec<Verdict> {
     let steps = steps(readings);
     let mut jobs: BTreeMap<&str, BTreeMap<u64, Vec<usize>>> = BTreeMap::new();
@@ -137,7 +144,8 @@ fn judge_job(readings: &[Reading<'_>], batches: &BTreeMap<u64, Vec<usize>>, verd
     let mut jobs: Vec<(u64, f64, &[usize])> = Vec::new();
     for (place, (&batch, indices)) in batches.iter().enumerate() {
         let mib = median(indices.iter().map(|&index| readings[index].mib).collect());
-        let verdict = growth.judge(batch, mib, readings[indices[0]].capacity_mib);
+        let tensors_mib = median(indices.iter().map(|&index| readings[index].tensors_mib).collect());
+        let verdict = growth.judge(batch, mib, tensors_mib, readings[indices[0]].capacity_mib);
         for &index in indices {
             verdicts[index] = verdict;
         }
@@ -214,12 +222,16 @@ struct Growth {
 }
 
 impl Growth {
-    fn judge(&mut self, batch: u64, mib: f64, capacity_mib: f64) -> Verdict {
+    fn judge(&mut self, batch: u64, mib: f64, tensors_mib: f64, capacity_mib: f64) -> Verdict {
         let expected = self.expected(batch);
         let is_less = self.seen.iter().any(|&(_, smaller)| mib < (1.0 - NOISE) * smaller);
         let is_flat = self.seen.iter().any(|&(smaller, at)| 2 * smaller <= batch && mib <= (1.0 + NOISE) * at);
         let verdict = if self.ran_out {
             Verdict::OutOfMemory(AFTER)
+        } else if mib < tensors_mib && tensors_mib > NEAR_CAPACITY * capacity_mib {
+            Verdict::OutOfMemory(TENSORS_BEYOND)
+        } else if mib < tensors_mib {
+            Verdict::Suspect(TENSORS)
         } else if mib > NEAR_CAPACITY * capacity_mib {
             match expected {
                 Some(expected)
@@ -280,6 +292,7 @@ mod tests {
             capacity_mib: 40_960.0,
             batch,
             mib,
+            tensors_mib: 0.0,
             spread: 0.0,
         };
         judge(&runs.iter().map(reading).collect::<Vec<_>>())
@@ -358,8 +371,25 @@ mod tests {
 
     #[test]
     fn repeats_that_disagree_are_suspect() {
-        let reading = Reading { job: "net", gpu: "t4", capacity_mib: 15_360.0, batch: 8, mib: 3_000.0, spread: 0.4 };
+        let reading = Reading { job: "net", gpu: "t4", capacity_mib: 15_360.0, batch: 8, mib: 3_000.0, tensors_mib: 0.0, spread: 0.4 };
         assert_eq!(judge(&[reading]), [Verdict::Suspect(REPEATS)]);
         assert_eq!(judge(&[]), []);
+    }
+
+    #[test]
+    fn no_run_takes_less_than_its_tensors() {
+        let reading = |batch, mib, tensors_mib| Reading {
+            job: "net",
+            gpu: "a100-40",
+            capacity_mib: 40_960.0,
+            batch,
+            mib,
+            tensors_mib,
+            spread: 0.0,
+        };
+        let runs = [reading(8, 25_001.0, 45_000.0), reading(16, 26_501.0, 90_000.0)];
+        assert_eq!(judge(&runs), [Verdict::OutOfMemory(TENSORS_BEYOND), Verdict::OutOfMemory(AFTER)]);
+        let runs = [reading(8, 3_001.0, 1_500.0), reading(16, 5_001.0, 3_000.0), reading(32, 5_901.0, 6_000.0)];
+        assert_eq!(judge(&runs), [Verdict::Good, Verdict::Good, Verdict::Suspect(TENSORS)]);
     }
 }

@@ -272,6 +272,7 @@ fn judged(runs: Vec<Run>) -> Vec<JudgedRun> {
             capacity_mib: run.gpu.memory_mib as f64,
             batch: run.setup.batch_size,
             mib: run.reading_mib,
+            tensors_mib: run.tensors_mib(),
             spread: run.spread,
         })
         .collect();

@@ -44,7 +44,17 @@ pub struct Run {
     pub content: String,
 }
 
+/// PyTorch's `FakeTensor` mode runs a step without data and counts its tensors: what is published of it is the least that
+/// a run can take.
+const COUNT_OF_TENSORS: &str = "faketensor";
+
 impl Run {
+    /// What the job's tensors alone take, MiB, where the table says it; else 0.
+    pub(super) fn tensors_mib(&self) -> f64 {
+        let mut counts = self.published_estimates.iter().filter(|(name, _)| name == COUNT_OF_TENSORS);
+        counts.next().map_or(0.0, |&(_, mib)| mib)
+    }
+
     /// The job apart from its batch: workload, setup and GPU.
     pub(super) fn job(&self) -> String {
         let setup = TrainingSetup { batch_size: 1, last_batch: None, startup_batch: None, ..self.setup.clone() };
