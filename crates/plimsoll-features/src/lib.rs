@@ -15,6 +15,8 @@ mod schema;
 mod summary;
 mod torchinfo;
 
+use std::sync::LazyLock;
+
 use plimsoll_graph::Workload;
 use plimsoll_simulate::Simulation;
 
@@ -34,6 +36,18 @@ pub struct Features {
     pub gpu: Vec<f32>,
     /// Estimates that need no training, and what learned ones correct.
     pub analytic: Analytic,
+}
+
+impl Features {
+    /// The probability that a convolution takes more workspace than was replayed, by more than 5 % of what the allocator
+    /// reserves.
+    pub fn spike_risk(&self) -> f32 {
+        static PLACE: LazyLock<usize> = LazyLock::new(|| {
+            let names = summary::names();
+            names.iter().position(|name| name == summary::SPIKE_RISK).expect("a feature of this build")
+        });
+        self.summary.get(*PLACE).copied().unwrap_or_default()
+    }
 }
 
 /// What can be said of a workload's memory without having measured any, MiB.

@@ -34,7 +34,7 @@ pub struct SchemaMismatch {
 
 impl FeatureSchema {
     /// Version of the features that this build computes.
-    pub const VERSION: u32 = 2;
+    pub const VERSION: u32 = 3;
 
     /// The schema of this build.
     pub fn current() -> Self {
@@ -105,7 +105,15 @@ mod tests {
             simulated.contains(&place.unwrap_or_else(|| panic!("no feature `{name}`")))
         };
         for name in
-            ["log_activation_bytes", "log_live_peak_bytes", "log_tensor_sum_bytes", "reserved_mib", "log_step_us"]
+            [
+                "log_activation_bytes",
+                "log_live_peak_bytes",
+                "log_tensor_sum_bytes",
+                "reserved_mib",
+                "log_peak_workspaces_larger",
+                "spike_risk",
+                "log_step_us",
+            ]
         {
             assert!(is_simulated(name), "{name}");
         }

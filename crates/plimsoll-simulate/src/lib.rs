@@ -32,7 +32,7 @@ pub use ledger::{Holding, Ledger, Usage};
 pub use lower::{lower, lower_forward, unruled_operators};
 pub use memory::StepMemory;
 pub use recorded::recorded_trace;
-pub use replay::{Moment, Phase, Replay, replay, replay_watched};
+pub use replay::{Moment, Phase, Replay, replay, replay_watched, replay_with};
 pub use roofline::{Activity, HostTime, Kernel, KernelKind, Pipe, StepTime, kernels};
 pub use simulation::Simulation;
 pub use source::{record_in_place_of_rules, step_trace};

@@ -9,7 +9,7 @@ use crate::ledger::{Ledger, Usage};
 use crate::optimizer::{StepTemporaries, copies_gradients, parameter_bytes, state_bytes, temporaries};
 use crate::prefetch::prefetched;
 use crate::trace::{Buffer, BufferId, Convolution, Event, Role, StepTrace};
-use crate::workspace::{WorkspaceBytes, convolution_bytes, cublas_bytes};
+use crate::workspace::{WorkspaceBytes, Workspaces, convolution_bytes, cublas_bytes};
 
 /// Steps of a full batch that are replayed before a smaller last one: optimiser states exist from the second on.
 const STEPS: usize = 2;
@@ -81,12 +81,32 @@ pub fn replay(workload: &Workload, trace: &StepTrace, capacity_bytes: Option<u64
     replay_watched(workload, trace, capacity_bytes, |_| {})
 }
 
+/// As [`replay`], with other workspaces than the usual.
+pub fn replay_with(
+    workload: &Workload,
+    trace: &StepTrace,
+    capacity_bytes: Option<u64>,
+    workspaces: Workspaces,
+) -> Replay {
+    run(workload, trace, capacity_bytes, workspaces, |_| {})
+}
+
 /// As [`replay`], telling every moment to a watcher. Of a job that runs out of memory the last one is that of the
 /// request which failed.
 pub fn replay_watched(
     workload: &Workload,
     trace: &StepTrace,
     capacity_bytes: Option<u64>,
+    watch: impl FnMut(Moment<'_>),
+) -> Replay {
+    run(workload, trace, capacity_bytes, Workspaces::Smaller, watch)
+}
+
+fn run(
+    workload: &Workload,
+    trace: &StepTrace,
+    capacity_bytes: Option<u64>,
+    workspaces: Workspaces,
     watch: impl FnMut(Moment<'_>),
 ) -> Replay {
     let setup = workload.setup();
@@ -97,6 +117,7 @@ pub fn replay_watched(
     };
     let mut run = Run {
         workload,
+        workspaces,
         allocator: CachingAllocator::new(settings),
         gradients: vec![None; workload.graph().weights().len()],
         tried: HashSet::new(),
@@ -124,6 +145,7 @@ pub fn replay_watched(
 /// A training job in progress.
 struct Run<'a, W> {
     workload: &'a Workload,
+    workspaces: Workspaces,
     allocator: CachingAllocator,
     /// Gradients that stay between backward pass and `zero_grad`, by weight.
     gradients: Vec<Option<(Allocation, Buffer)>>,
@@ -153,8 +175,8 @@ struct Prepared<'t> {
 }
 
 impl<'t> Prepared<'t> {
-    fn new(workload: &Workload, trace: &'t StepTrace) -> Self {
-        let workspaces = trace.convolutions.iter().map(|shape| convolution_bytes(workload, shape));
+    fn new(workload: &Workload, trace: &'t StepTrace, workspaces: Workspaces) -> Self {
+        let workspaces = trace.convolutions.iter().map(|shape| convolution_bytes(workload, shape, workspaces));
         Self { trace, workspaces: workspaces.collect(), current: vec![Allocation::NOTHING; trace.buffers.len()] }
     }
 
@@ -179,7 +201,7 @@ impl<W: FnMut(Moment<'_>)> Run<'_, W> {
             }
         }
         let mut held = Held::new();
-        let mut full = Prepared::new(self.workload, trace);
+        let mut full = Prepared::new(self.workload, trace, self.workspaces);
         for step in 0..STEPS {
             self.step = step;
             self.train(&mut full, &mut held)?;
@@ -189,7 +211,7 @@ impl<W: FnMut(Moment<'_>)> Run<'_, W> {
         let workload = self.at_batch(last_batch);
         let trace = crate::source::step_trace(&workload);
         self.step += 1;
-        self.train(&mut Prepared::new(&workload, &trace), &mut held)?;
+        self.train(&mut Prepared::new(&workload, &trace, self.workspaces), &mut held)?;
         self.step += 1;
         self.train(&mut full, &mut held)
     }
@@ -203,7 +225,7 @@ impl<W: FnMut(Moment<'_>)> Run<'_, W> {
         let Some(batch) = self.workload.setup().startup_batch else { return Ok(()) };
         let workload = self.at_batch(batch);
         let trace = crate::lower::lower_forward(&workload);
-        self.events(&mut Prepared::new(&workload, &trace), &mut Held::new(), false)
+        self.events(&mut Prepared::new(&workload, &trace, self.workspaces), &mut Held::new(), false)
     }
 
     /// One step of the optimiser, with the micro-batches before it.

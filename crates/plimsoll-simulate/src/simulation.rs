@@ -4,9 +4,10 @@ use plimsoll_graph::Workload;
 
 use crate::context::context_mib;
 use crate::memory::StepMemory;
-use crate::replay::{Replay, replay};
+use crate::replay::{Replay, replay, replay_with};
 use crate::source::step_trace;
 use crate::trace::StepTrace;
+use crate::workspace::{Workspaces, convolution_bytes};
 
 /// A training job, simulated.
 #[derive(Debug, Clone)]
@@ -46,6 +47,23 @@ impl Simulation {
     /// Peak memory as a GPU would show it, MiB: what the allocator holds, with context and libraries.
     pub fn peak_mib(&self) -> f64 {
         self.replay.reserved_bytes as f64 / f64::from(1 << 20) + self.context_mib as f64
+    }
+
+    /// What the allocator would reserve if the workspaces of convolutions were others. `workload` is the job that was
+    /// simulated. Replayed only where that makes a difference.
+    pub fn reserved_bytes(&self, workload: &Workload, workspaces: Workspaces) -> u64 {
+        let differs = self.trace.convolutions.iter().any(|shape| {
+            let usual = convolution_bytes(workload, shape, Workspaces::Smaller);
+            convolution_bytes(workload, shape, workspaces) != usual
+        });
+        if !differs {
+            return self.replay.reserved_bytes;
+        }
+        let limited = replay_with(workload, &self.trace, self.capacity_bytes, workspaces);
+        match limited.out_of_memory {
+            None => limited.reserved_bytes,
+            Some(_) => replay_with(workload, &self.trace, None, workspaces).reserved_bytes,
+        }
     }
 
     /// Whether the job runs to its end on its GPU.

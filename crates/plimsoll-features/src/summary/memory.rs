@@ -1,7 +1,12 @@
 //! What a step holds, and what the allocator makes of it.
 
+use plimsoll_simulate::workspace::{Workspaces, spike_risk};
+
 use super::{Entries, Subject, flag, share};
 use crate::{log, mib};
+
+/// The name of [`plimsoll_simulate::spike_risk`] among the features.
+pub(crate) const SPIKE_RISK: &str = "spike_risk";
 
 /// What is counted from the graph and the setup alone, without simulating a step.
 pub(super) const COUNTED: [&str; 5] =
@@ -42,4 +47,24 @@ pub(super) fn add(entries: &mut Entries, subject: Option<&Subject<'_>>) {
     entries.add("largest_workspace_share", share(replay.largest_workspace_bytes, replay.reserved_bytes));
     entries.add("log_retries", log(replay.retries));
     entries.add("runs_out_of_memory", flag(replay.out_of_memory.is_some()));
+    workspaces(entries, subject);
+}
+
+/// How much hangs on the workspaces of convolutions, of which nobody knows before a run which cuDNN takes: the peak
+/// with other answers, as the logarithm of its ratio to the usual, and how likely a larger one is.
+fn workspaces(entries: &mut Entries, subject: Option<&Subject<'_>>) {
+    let peak = |subject: &Subject<'_>, workspaces| {
+        let context = subject.simulation.context_mib << 20;
+        (subject.simulation.reserved_bytes(subject.workload, workspaces) + context) as f64
+    };
+    let usual = subject.map(|subject| peak(subject, Workspaces::Smaller));
+    for workspaces in Workspaces::ALTERNATIVES {
+        let ratio = subject.zip(usual).map_or(1.0, |(subject, usual)| peak(subject, workspaces) / usual);
+        entries.add(format_args!("log_peak_workspaces_{}", workspaces.name()), ratio.ln() as f32);
+    }
+    let risk = |subject: &Subject<'_>| {
+        let simulation = subject.simulation;
+        spike_risk(subject.workload, &simulation.trace, simulation.replay.reserved_bytes)
+    };
+    entries.add(SPIKE_RISK, subject.map_or(0.0, risk) as f32);
 }

@@ -12,6 +12,8 @@ use plimsoll_simulate::Simulation;
 
 use crate::layer::Layer;
 
+pub(crate) use memory::SPIKE_RISK;
+
 /// What the summary is made from.
 struct Subject<'a> {
     workload: &'a Workload,

@@ -17,23 +17,81 @@ const MOST_ANSWERS: usize = 1 << 14;
 type Asked = (Convolution, GpuClass, Format);
 
 thread_local! {
-    /// Training steps repeat their shapes, and the same networks are asked about again and again.
-    static ANSWERS: RefCell<HashMap<Asked, WorkspaceBytes>> = RefCell::default();
+    /// Training steps repeat their shapes, and the same networks are asked about again and again. Answers of the old
+    /// generation and of the new one.
+    static ANSWERS: RefCell<HashMap<Asked, [WorkspaceBytes; 2]>> = RefCell::default();
+}
+
+/// Whose answers a replay takes for the workspaces of convolutions.
+///
+/// A job does not say its cuDNN, and which plan runs is not known for certain. Of both generations' answers the smaller
+/// counts: chosen by looking at 1,289 published measurements of CNNs, where it gave the least error with exact tables too
+/// (`docs/workspaces.md`). What the others make of a job shows how much hangs on that choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Workspaces {
+    /// The smaller answer of both generations.
+    #[default]
+    Smaller,
+    /// What cuDNN before 9.19 answers.
+    Old,
+    /// What cuDNN from 9.19 on answers.
+    New,
+    /// The larger answer of both, with the copies of pointwise convolutions that the others leave out.
+    Larger,
+    /// None at all.
+    Without,
+}
+
+impl Workspaces {
+    /// What a replay might do instead of the usual, in the order of features.
+    pub const ALTERNATIVES: [Self; 4] = [Self::Old, Self::New, Self::Larger, Self::Without];
+
+    /// The name in features.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Smaller => "smaller",
+            Self::Old => "old",
+            Self::New => "new",
+            Self::Larger => "larger",
+            Self::Without => "without",
+        }
+    }
+
+    fn choose(self, [old, new]: [WorkspaceBytes; 2], convolution: &Convolution) -> WorkspaceBytes {
+        let mut chosen = match self {
+            Self::Smaller => old.each(new, u64::min),
+            Self::Old => old,
+            Self::New => new,
+            Self::Larger => old.each(new, u64::max),
+            Self::Without => WorkspaceBytes::default(),
+        };
+        if self != Self::Larger && is_pointwise(convolution) {
+            chosen.first = 0;
+        }
+        chosen
+    }
+}
+
+impl WorkspaceBytes {
+    fn each(self, other: Self, pick: fn(u64, u64) -> u64) -> Self {
+        Self { first: pick(self.first, other.first), largest: pick(self.largest, other.largest) }
+    }
 }
 
 /// What cuDNN takes while a convolution runs.
-///
-/// A job does not say its cuDNN. Of both generations' answers the smaller counts: chosen by looking at 1,289 published
-/// measurements of CNNs, where it gave the least error with exact tables too (`docs/workspaces.md`).
-pub(crate) fn convolution_bytes(workload: &Workload, convolution: &Convolution) -> WorkspaceBytes {
+pub(crate) fn convolution_bytes(
+    workload: &Workload,
+    convolution: &Convolution,
+    workspaces: Workspaces,
+) -> WorkspaceBytes {
     let precision = workload.setup().precision;
     let Some(mut asked) = query(convolution, workload.gpu(), precision, Generation::Old) else {
         return WorkspaceBytes::default();
     };
     let key = (asked.convolution, asked.class, asked.format);
-    ANSWERS.with_borrow_mut(|answers| {
-        if let Some(answer) = answers.get(&key) {
-            return *answer;
+    let both = ANSWERS.with_borrow_mut(|answers| {
+        if let Some(both) = answers.get(&key) {
+            return *both;
         }
         if answers.len() >= MOST_ANSWERS {
             answers.clear();
@@ -41,12 +99,11 @@ pub(crate) fn convolution_bytes(workload: &Workload, convolution: &Convolution) 
         let model = WorkspaceModel::built_in();
         let old = model.answer(&asked);
         asked.generation = Generation::New;
-        let new = model.answer(&asked);
-        let first = if is_pointwise(convolution) { 0 } else { old.first.min(new.first) };
-        let smaller = WorkspaceBytes { first, largest: old.largest.min(new.largest) };
-        answers.insert(key, smaller);
-        smaller
-    })
+        let both = [old, model.answer(&asked)];
+        answers.insert(key, both);
+        both
+    });
+    workspaces.choose(both, convolution)
 }
 
 /// Whether a convolution is a plain product over channels.
@@ -72,7 +129,7 @@ pub fn spike_risk(workload: &Workload, trace: &StepTrace, reserved_bytes: u64) -
     let mut seen = HashSet::new();
     let mut none = 1.0;
     for convolution in trace.convolutions.iter().filter(|convolution| seen.insert(**convolution)) {
-        let replayed = convolution_bytes(workload, convolution);
+        let replayed = convolution_bytes(workload, convolution, Workspaces::Smaller);
         let bytes = if is_benchmark { replayed.largest } else { replayed.first };
         let above: f64 = Generation::ALL
             .iter()
@@ -105,7 +162,11 @@ mod tests {
         let workload = vgg16("a100-40", false);
         let trace = lower(&workload);
         let ask = || -> Vec<WorkspaceBytes> {
-            trace.convolutions.iter().map(|shape| convolution_bytes(&workload, shape)).collect()
+            trace
+                .convolutions
+                .iter()
+                .map(|shape| convolution_bytes(&workload, shape, Workspaces::Smaller))
+                .collect()
         };
         let answers = ask();
         assert!(answers.iter().any(|answer| answer.first > 0));
@@ -114,11 +175,27 @@ mod tests {
     }
 
     #[test]
+    fn alternatives_lie_around_what_is_replayed() {
+        let workload = vgg16("a100-40", false);
+        let simulation = crate::Simulation::of(&workload);
+        let reserved = |workspaces| simulation.reserved_bytes(&workload, workspaces);
+        assert_eq!(reserved(Workspaces::Smaller), simulation.replay.reserved_bytes);
+        for shape in &simulation.trace.convolutions {
+            let first = |workspaces| convolution_bytes(&workload, shape, workspaces).first;
+            let [old, new, larger, without] = Workspaces::ALTERNATIVES.map(first);
+            assert_eq!(first(Workspaces::Smaller), old.min(new));
+            assert!(larger >= old.max(new) && without == 0);
+        }
+        assert!(reserved(Workspaces::Without) < reserved(Workspaces::Smaller));
+        assert!(reserved(Workspaces::Larger) > reserved(Workspaces::Smaller));
+    }
+
+    #[test]
     fn benchmark_mode_takes_the_largest_plan_once() {
         let (plain, tried) = (vgg16("a100-40", false), vgg16("a100-40", true));
         let trace = lower(&plain);
         let most = |bytes: fn(WorkspaceBytes) -> u64| {
-            trace.convolutions.iter().map(|shape| bytes(convolution_bytes(&plain, shape))).max()
+            trace.convolutions.iter().map(|shape| bytes(convolution_bytes(&plain, shape, Workspaces::Smaller))).max()
         };
         assert_eq!(Some(replay(&plain, &trace, None).largest_workspace_bytes), most(|answer| answer.first));
         assert_eq!(Some(replay(&tried, &trace, None).largest_workspace_bytes), most(|answer| answer.largest));

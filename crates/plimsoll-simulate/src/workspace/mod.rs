@@ -21,7 +21,7 @@ pub use features::{FEATURE_COUNT, LOGARITHM_COUNT, features};
 pub use file::{WorkspaceFileError, decode, encode};
 pub use forms::{FORM_COUNT, FORMS, Form, LARGEST_FORM_COUNT, Operands};
 pub(crate) use job::convolution_bytes;
-pub use job::spike_risk;
+pub use job::{Workspaces, spike_risk};
 pub use model::{WorkspaceBytes, WorkspaceModel, WorkspaceOdds};
 pub use network::{INPUT_COUNT, MAX_HIDDEN, NetworkWeights, OUTPUT_COUNT, RAMP_COUNT};
 pub use query::{Format, Generation, GpuClass, WorkspaceQuery};
