@@ -2,7 +2,7 @@
 
 use plimsoll_dataset::Sample;
 
-use crate::calibration::{Calibration, Scores};
+use crate::calibration::{Calibration, Scores, Steps};
 use crate::error::{ModelError, Result};
 use crate::estimate::Estimate;
 use crate::estimator::{Estimator, Fit};
@@ -76,7 +76,7 @@ impl Fit for Analytic {
             name: format!("{}+constant", (*self).name()),
             calibration: None,
         };
-        let score = |sample: &&Sample| Scores::of(sample, [fitted.mib(sample).ln(); 4]);
+        let score = |sample: &&Sample| Scores::of(sample, fitted.mib(sample).ln(), Steps::default());
         let scores: Vec<Scores> = training.iter().filter_map(score).collect();
         fitted.calibration = Calibration::of(&scores);
         Ok(fitted)

@@ -210,6 +210,19 @@ pub struct Sequence {
     pub share: Tensor<3>,
 }
 
+impl Targets {
+    /// The same without rows that a network is not to see: `seen` is one for the others, `[b]`.
+    pub fn only(&self, seen: Tensor<1>) -> Self {
+        Self {
+            is_measured: self.is_measured.clone() * seen.clone(),
+            is_censored: self.is_censored.clone() * seen.clone(),
+            shows_spread: self.shows_spread.clone() * seen.clone(),
+            has_utilisation: self.has_utilisation.clone() * seen.unsqueeze_dim(1),
+            ..self.clone()
+        }
+    }
+}
+
 /// Targets of a batch, with masks for what is unknown.
 #[derive(Debug, Clone)]
 pub struct Targets {

@@ -11,7 +11,7 @@ use plimsoll_dataset::Sample;
 use plimsoll_features::FeatureSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::calibration::{Calibration, Scores};
+use crate::calibration::{Calibration, Scores, Steps};
 use crate::error::{ModelError, Result};
 use crate::estimate::Estimate;
 use crate::estimator::{Estimator, Fit};
@@ -129,8 +129,9 @@ impl Fit for BoostedFit {
     /// Settings out of range, fewer than two measured training rows.
     fn fit(&self, training: &[&Sample], _validation: &[&Sample]) -> Result<BoostedTrees> {
         self.settings.check()?;
-        let (fitted, held_out) = holdout::divide(training, self.calibration)?;
-        let fitted: Vec<&Sample> = fitted.into_iter().filter(|sample| sample.outcome.peak_mib().is_some()).collect();
+        let division = holdout::divide(training, self.calibration, 1)?;
+        let held_out: Vec<&Sample> = division.judges.iter().map(|judge| judge.sample).collect();
+        let fitted: Vec<&Sample> = division.fitted.into_iter().filter(|sample| sample.outcome.peak_mib().is_some()).collect();
         if fitted.len() < 2 {
             return Err(ModelError::Data {
                 what: "the training part".into(),
@@ -156,7 +157,7 @@ impl Fit for BoostedFit {
         let mut trees =
             BoostedTrees { name: self.name.clone(), on: self.settings.on, columns, booster, calibration: None };
         let estimates = trees.log_mib(&held_out);
-        let scores = held_out.iter().zip(estimates).filter_map(|(sample, log)| Scores::of(sample, [log; 4]));
+        let scores = held_out.iter().zip(estimates).filter_map(|(sample, log)| Scores::of(sample, log, Steps::default()));
         trees.calibration = Calibration::of(&scores.collect::<Vec<_>>());
         Ok(trees)
     }

@@ -4,6 +4,9 @@
 //! by some factor; the logarithm of that factor is the row's score. Raising the bound by the right quantile of the
 //! scores makes it hold for the promised share of new rows from the same source, whatever the network learned.
 //!
+//! How far the network's own spread can be trusted is told on the same rows: of the whole of it, parts of it and none, what
+//! gives the tightest bounds stays.
+//!
 //! Families miss in ways of their own: one offset for all would cover exact multilayer perceptrons too often, and
 //! convolutions with their workspaces too rarely. So each family gets the offsets of its own rows, where there are enough.
 
@@ -54,21 +57,48 @@ pub struct Offsets {
     pub censored_rows: usize,
     /// Logarithms in the order of [`LEVELS`].
     pub log: [f64; 4],
+    /// Share of the network's own steps above its estimate that stands in the bounds.
+    #[serde(default = "whole")]
+    pub spread: f64,
 }
 
-/// How far a row lay above the network's bounds.
+const fn whole() -> f64 {
+    1.0
+}
+
+/// Shares of the network's own spread that are tried.
+const SPREADS: [f64; 5] = [1.0, 0.75, 0.5, 0.25, 0.0];
+
+/// How far a row lay above the network's estimate, and how far its bounds did.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scores {
     pub(crate) label: Label,
     pub(crate) family: Family,
-    /// Logarithm of truth over bound at each level; of the lower limit over bound for a run out of memory.
-    pub(crate) log: [f64; 4],
+    /// Logarithm of truth over estimate; of the lower limit over it for a run out of memory.
+    pub(crate) above: f64,
+    pub(crate) steps: Steps,
     pub(crate) is_censored: bool,
 }
 
+/// How far the bounds of a row lie above its estimate before calibration, as logarithms in the order of [`LEVELS`].
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Steps {
+    /// What the network says itself.
+    pub(crate) spread: [f64; 4],
+    /// What is added because the row is unlike what was fitted to.
+    pub(crate) widening: [f64; 4],
+}
+
+impl Steps {
+    /// The calibrated step at a level.
+    pub(crate) fn at(&self, level: usize, offsets: &Offsets) -> f64 {
+        offsets.spread * self.spread[level] + self.widening[level] + offsets.log[level]
+    }
+}
+
 impl Scores {
-    /// A row's scores against the logarithms of uncalibrated bounds; `None` where nothing is known of its memory.
-    pub(crate) fn of(sample: &Sample, log_bounds: [f64; 4]) -> Option<Self> {
+    /// A row's scores against the logarithm of an estimate; `None` where nothing is known of its memory.
+    pub(crate) fn of(sample: &Sample, log_mib: f64, steps: Steps) -> Option<Self> {
         let (mib, is_censored) = match sample.outcome {
             Outcome::Measured { peak_mib } => (peak_mib, false),
             Outcome::OutOfMemory { above_mib } => (above_mib, true),
@@ -76,7 +106,7 @@ impl Scores {
         };
         let truth = mib.max(1.0).ln();
         let (label, family) = (sample.label, family_of(&sample.features));
-        Some(Self { label, family, log: log_bounds.map(|bound| truth - bound), is_censored })
+        Some(Self { label, family, above: truth - log_mib, steps, is_censored })
     }
 }
 
@@ -115,7 +145,10 @@ impl Calibration {
     /// Whether every offset, which may come from a file, is a number.
     pub(crate) fn is_sound(&self) -> bool {
         let of_labels = self.labels.values().flat_map(|label| label.families.values().chain([&label.overall]));
-        of_labels.chain([&self.overall]).all(|offsets| offsets.log.iter().all(|offset| offset.is_finite()))
+        let is_sound = |offsets: &Offsets| {
+            offsets.log.iter().all(|offset| offset.is_finite()) && (0.0..=1.0).contains(&offsets.spread)
+        };
+        of_labels.chain([&self.overall]).all(is_sound)
     }
 }
 
@@ -142,19 +175,39 @@ pub fn family_flags() -> &'static [usize] {
 }
 
 impl Offsets {
-    /// Before calibration.
-    pub(crate) const NONE: Self = Self { rows: 0, censored_rows: 0, log: [0.0; 4] };
-
     fn of(rows: &[&Scores], least: usize) -> Option<Self> {
         let measured = rows.iter().filter(|row| !row.is_censored).count();
         if measured < least {
             return None;
         }
-        let log = std::array::from_fn(|level| {
-            let scores = rows.iter().map(|row| (row.log[level], row.is_censored)).collect();
-            conformal_quantile(scores, LEVELS[level])
+        let tried = SPREADS.map(|spread| {
+            let offsets = Self::with_spread(rows, measured, spread);
+            (offsets, offsets.looseness(rows))
         });
-        Some(Self { rows: measured, censored_rows: rows.len() - measured, log })
+        let tightest = tried.into_iter().reduce(|best, other| if other.1 < best.1 { other } else { best });
+        tightest.map(|(offsets, _)| offsets)
+    }
+
+    fn with_spread(rows: &[&Scores], measured: usize, spread: f64) -> Self {
+        let uncalibrated = Self { rows: measured, censored_rows: rows.len() - measured, log: [0.0; 4], spread };
+        let log = std::array::from_fn(|level| {
+            let score = |row: &&Scores| (row.above - row.steps.at(level, &uncalibrated), row.is_censored);
+            conformal_quantile(rows.iter().map(score).collect(), LEVELS[level])
+        });
+        Self { log, ..uncalibrated }
+    }
+
+    /// Pinball loss of the bounds above the median over measured rows: what they cost where they hold, and how far they
+    /// miss where they do not.
+    fn looseness(&self, rows: &[&Scores]) -> f64 {
+        let of_row = |row: &&&Scores| -> f64 {
+            let loss = |level: usize| {
+                let gap = row.above - row.steps.at(level, self);
+                gap.max(0.0) * LEVELS[level] + (-gap).max(0.0) * (1.0 - LEVELS[level])
+            };
+            (1..LEVELS.len()).map(loss).sum()
+        };
+        rows.iter().filter(|row| !row.is_censored).map(|row| of_row(&row)).sum()
     }
 }
 
@@ -240,7 +293,9 @@ mod tests {
 
     #[test]
     fn groups_with_few_rows_take_the_offsets_of_larger_ones() {
-        let row = |label, family, log: f64| Scores { label, family, log: [log; 4], is_censored: false };
+        let row = |label, family, above: f64| {
+            Scores { label, family, above, steps: Steps::default(), is_censored: false }
+        };
         let device = Label::NvidiaSmiDevice;
         let mut scores: Vec<Scores> = (0..200).map(|index| row(device, Family::Mlp, f64::from(index) / 1e4)).collect();
         scores.extend((0..60).map(|_| row(device, Family::Cnn, 0.5)));
@@ -252,6 +307,23 @@ mod tests {
         assert_eq!((rows(device, Family::Transformer), rows(Label::Reserved, Family::Mlp)), (300, 330));
         assert_eq!(calibration.offsets(device, Family::Cnn).log, [0.5; 4]);
         assert!(Calibration::of(&scores[..LEAST_ROWS - 1]).is_none());
+    }
+
+    #[test]
+    fn a_spread_counts_as_far_as_rows_bear_it_out() {
+        let rows = |is_told: bool| -> Vec<Scores> {
+            let row = |index: u32| {
+                // Every fifth row spreads ten times as far as the others.
+                let width = if index % 5 == 0 { 0.1 } else { 0.01 };
+                let told = if is_told { width } else { 0.11 - width };
+                let steps = Steps { spread: [0.0, 0.8 * told, 0.9 * told, told], ..Steps::default() };
+                let above = width * f64::from(index % 100) / 99.0;
+                Scores { label: Label::NvidiaSmiDevice, family: Family::Cnn, above, steps, is_censored: false }
+            };
+            (0..400).map(row).collect()
+        };
+        let spread = |is_told| Calibration::of(&rows(is_told)).expect("enough rows").overall.spread;
+        assert_eq!((spread(true), spread(false)), (1.0, 0.0));
     }
 
     #[test]

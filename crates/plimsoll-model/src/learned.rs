@@ -10,11 +10,12 @@ use plimsoll_dataset::{ContentHasher, Label, Sample};
 use crate::adaptation::{Adaptation, Reading};
 use crate::batch::Table;
 use crate::bounds::Bounds;
-use crate::calibration::{Calibration, Offsets, Scores, family_of};
+use crate::calibration::{Calibration, Offsets, Scores, Steps, family_of};
 use crate::checkpoint::{self, Description};
 use crate::error::{ModelError, Result};
 use crate::estimate::Estimate;
 use crate::estimator::Estimator;
+use crate::fit::holdout::Judge;
 use crate::network::{Network, STEPS, Widths};
 use crate::settings::OutputSettings;
 
@@ -133,12 +134,33 @@ impl Learned {
         Ok(learned)
     }
 
-    /// Finds the offsets that make bounds hold on these rows, which the fit must not have seen.
-    pub(crate) fn calibrate(&mut self, samples: &[&Sample]) {
-        let rows = samples.iter().zip(self.answers(samples));
-        let scores: Vec<Scores> =
-            rows.filter_map(|(sample, answer)| Scores::of(sample, answer.log_bounds(&Offsets::NONE))).collect();
-        self.description.calibration = Calibration::of(&scores);
+    /// Finds the offsets that make bounds hold on rows which the fit has not seen.
+    pub(crate) fn calibrate(&mut self, judges: &[Judge<'_>]) {
+        let rows = judges.iter().zip(self.answers_unseen(judges));
+        let scores = rows.filter_map(|(judge, answer)| Scores::of(judge.sample, answer.log_memory, answer.steps()));
+        self.description.calibration = Calibration::of(&scores.collect::<Vec<_>>());
+    }
+
+    /// Logarithms of the estimates of rows by what has not seen them, in their order.
+    pub(crate) fn log_memory_unseen(&self, judges: &[Judge<'_>]) -> Vec<f64> {
+        self.answers_unseen(judges).iter().map(|answer| answer.log_memory).collect()
+    }
+
+    /// What networks say of rows that they were fitted without, in their order.
+    fn answers_unseen(&self, judges: &[Judge<'_>]) -> Vec<Answer> {
+        let mut by_member: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
+        for (index, judge) in judges.iter().enumerate() {
+            by_member.entry(judge.member).or_default().push(index);
+        }
+        let mut answers = vec![Answer::default(); judges.len()];
+        for (member, rows) in by_member {
+            let samples: Vec<&Sample> = rows.iter().map(|&row| judges[row].sample).collect();
+            let network = member.map_or_else(|| self.network.clone(), |member| self.network.only(member));
+            for (row, answer) in rows.into_iter().zip(self.answers_of(&network, &samples)) {
+                answers[row] = answer;
+            }
+        }
+        answers
     }
 
     /// Estimates before any adaptation.
@@ -165,12 +187,16 @@ impl Learned {
 
     /// What the network says of samples, in their order.
     fn answers(&self, samples: &[&Sample]) -> Vec<Answer> {
-        let table = Table::new(samples, &self.description.scaler, Widths::current(), self.network.reads_layers());
+        self.answers_of(&self.network, samples)
+    }
+
+    fn answers_of(&self, network: &Network, samples: &[&Sample]) -> Vec<Answer> {
+        let table = Table::new(samples, &self.description.scaler, Widths::current(), network.reads_layers());
         let mut order: Vec<usize> = (0..samples.len()).collect();
         order.sort_by_key(|&row| table.length(row));
         let mut answers = vec![Answer::default(); samples.len()];
         for rows in order.chunks(ROWS) {
-            self.run(&table, rows, &mut answers);
+            self.run(network, &table, rows, &mut answers);
         }
         for (answer, sample) in answers.iter_mut().zip(samples) {
             answer.ood = self.description.familiarity.score(&sample.features);
@@ -178,8 +204,8 @@ impl Learned {
         answers
     }
 
-    fn run(&self, table: &Table, rows: &[usize], answers: &mut [Answer]) {
-        let outputs = self.network.forward(&table.batch(rows, &self.device));
+    fn run(&self, network: &Network, table: &Table, rows: &[usize], answers: &mut [Answer]) {
+        let outputs = network.forward(&table.batch(rows, &self.device));
         let numbers = |tensor: Tensor<1>| -> Vec<f64> { tensor.into_data().iter::<f32>().map(f64::from).collect() };
         let utilisation = numbers(burn::tensor::activation::sigmoid(outputs.utilisation_logits).flatten(0, 1));
         let log_memory: Vec<f64> = match (&self.description.settings.output, outputs.log_memory, outputs.bin_logits) {
@@ -220,13 +246,15 @@ struct Answer {
 }
 
 impl Answer {
+    fn steps(&self) -> Steps {
+        let [p90, p95, p99] = self.log_quantiles;
+        Steps { spread: [0.0, p90, p95, p99], widening: OOD_WIDENING.map(|widening| widening * self.ood) }
+    }
+
     /// Logarithms of the upper bounds in the order of [`LEVELS`](crate::LEVELS).
     fn log_bounds(&self, offsets: &Offsets) -> [f64; 4] {
-        let [p90, p95, p99] = self.log_quantiles;
-        let quantiles = [0.0, p90, p95, p99];
-        std::array::from_fn(|level| {
-            self.log_memory + quantiles[level] + offsets.log[level] + OOD_WIDENING[level] * self.ood
-        })
+        let steps = self.steps();
+        std::array::from_fn(|level| self.log_memory + steps.at(level, offsets))
     }
 }
 

@@ -14,7 +14,8 @@ pub fn loss(outputs: &Outputs, targets: &Targets, output: &OutputSettings, setti
     let memory = match (output.bins(), &outputs.log_memory, &outputs.log_scale, &outputs.bin_logits) {
         (Some(bins), _, _, Some(logits)) => bin_cross_entropy(logits.clone(), targets, bins),
         (None, Some(log_memory), Some(log_scale), _) => {
-            negative_log_likelihood(log_memory.clone(), log_scale.clone(), targets)
+            let likelihood = negative_log_likelihood(log_memory.clone(), log_scale.clone(), targets);
+            likelihood + absolute_error(log_memory.clone(), targets) * settings.absolute_weight
         }
         _ => unreachable!("the network was built for this output"),
     };
@@ -62,6 +63,15 @@ fn negative_log_likelihood(median: Tensor<1>, log_scale: Tensor<1>, targets: &Ta
     let censored = softplus(z);
     let known = (targets.is_measured.clone() + targets.is_censored.clone()).sum().clamp_min(1.0);
     (measured * targets.is_measured.clone() + censored * targets.is_censored.clone()).sum() / known
+}
+
+/// Mean absolute error of the logarithm of memory; of a run out of memory what it lies below its limit.
+fn absolute_error(median: Tensor<1>, targets: &Targets) -> Tensor<1> {
+    let above = targets.log_memory.clone() - median;
+    let measured = above.clone().abs() * targets.is_measured.clone();
+    let censored = above.clamp_min(0.0) * targets.is_censored.clone();
+    let known = (targets.is_measured.clone() + targets.is_censored.clone()).sum().clamp_min(1.0);
+    (measured + censored).sum() / known
 }
 
 /// Cross-entropy of memory bins over measured rows.

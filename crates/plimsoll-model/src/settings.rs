@@ -23,7 +23,8 @@ pub struct Settings {
     /// How bounds are calibrated.
     #[serde(default)]
     pub calibration: CalibrationSettings,
-    /// Networks that are fitted side by side, from different weights, and averaged.
+    /// Networks that are fitted side by side and averaged. Of several each is fitted without another part of the
+    /// measured rows, which calibrates.
     #[serde(default = "default_ensemble")]
     pub ensemble: usize,
 }
@@ -51,7 +52,7 @@ impl Settings {
 #[serde(deny_unknown_fields, default)]
 pub struct CalibrationSettings {
     /// Share of the measured training rows; 0 leaves bounds out. Where it comes to fewer than 20 measured rows, all are
-    /// trained on and there are no bounds.
+    /// trained on and there are no bounds. An ensemble divides the rows among its networks instead, whatever share is said.
     pub fraction: f64,
     /// What is never shared between this part and what is trained on.
     pub by: SplitBy,
@@ -221,6 +222,9 @@ pub struct TrainingSettings {
     pub patience: usize,
     /// Weight of the memory loss.
     pub memory_weight: f64,
+    /// Weight of the absolute error of the logarithm of memory beside its likelihood, which alone would give up on rows
+    /// that it finds hard.
+    pub absolute_weight: f64,
     /// Weight of the utilisation loss.
     pub utilisation_weight: f64,
     /// Weight of the loss of upper quantiles. They have weights of their own, so it moves nothing else; 0 leaves them
@@ -241,6 +245,7 @@ impl Default for TrainingSettings {
             gradient_clip: 1.0,
             patience: 0,
             memory_weight: 1.0,
+            absolute_weight: 30.0,
             // Memory's likelihood grows steep as its scale shrinks; with equal weights utilisation would go unheard.
             utilisation_weight: 50.0,
             quantile_weight: 1.0,
@@ -263,6 +268,7 @@ impl Settings {
         check("training.weight_decay", training.weight_decay, 0.0, 10.0)?;
         check("training.gradient_clip", training.gradient_clip, 1e-6, 1e6)?;
         check("training.memory_weight", training.memory_weight, 0.0, 1e6)?;
+        check("training.absolute_weight", training.absolute_weight, 0.0, 1e6)?;
         check("training.utilisation_weight", training.utilisation_weight, 0.0, 1e6)?;
         check("training.quantile_weight", training.quantile_weight, 0.0, 1e6)?;
         check("calibration.fraction", self.calibration.fraction, 0.0, 0.9)?;

@@ -115,8 +115,9 @@ pub(super) fn bounds(
     ood: &Value,
     (summary, label): (&Value, &Value),
 ) -> Result<Value> {
-    let groups = Label::ALL.into_iter().flat_map(|label| Family::ALL.map(|family| (label, family)));
-    let offsets = groups.flat_map(|(label, family)| calibration.offsets(label, family).log.map(|offset| offset as f32));
+    let groups = || Label::ALL.into_iter().flat_map(|label| Family::ALL.map(|family| (label, family)));
+    let offsets =
+        groups().flat_map(|(label, family)| calibration.offsets(label, family).log.map(|offset| offset as f32));
     let table = Weight { shape: vec![Label::ALL.len() * Family::ALL.len(), LEVELS.len()], numbers: offsets.collect() };
     let table = writer.weight("bounds.offsets.table", &table)?;
     let group = group(writer, summary, label);
@@ -124,11 +125,19 @@ pub(super) fn bounds(
     let extents = writer.builder().wholes(&[1; LEVELS.len()]);
     let names = ["bounds.offset.p50", "bounds.offset.p90", "bounds.offset.p95", "bounds.offset.p99"];
     let offsets = writer.builder().nodes("Split", names, &[&offsets, &extents], axis());
-    let steps = quantiles.map(|quantiles| {
-        let extents = writer.builder().wholes(&[1; STEPS]);
-        let names = ["bounds.quantile.p90", "bounds.quantile.p95", "bounds.quantile.p99"];
-        writer.builder().nodes("Split", names, &[quantiles, &extents], axis())
-    });
+    let spreads = groups().map(|(label, family)| calibration.offsets(label, family).spread as f32);
+    let table = Weight { shape: vec![Label::ALL.len() * Family::ALL.len(), 1], numbers: spreads.collect() };
+    let steps = match quantiles {
+        None => None,
+        Some(quantiles) => {
+            let table = writer.weight("bounds.spread.table", &table)?;
+            let spread = pick(writer, "bounds.spread", &table, &group);
+            let quantiles = writer.plain("Mul", "bounds.spread.quantiles", &[quantiles, &spread]);
+            let extents = writer.builder().wholes(&[1; STEPS]);
+            let names = ["bounds.quantile.p90", "bounds.quantile.p95", "bounds.quantile.p99"];
+            Some(writer.builder().nodes("Split", names, &[&quantiles, &extents], axis()))
+        }
+    };
     let log_peak = writer.plain("Log", "bounds.log_peak", &[peak]);
     let mut columns: Vec<Value> = Vec::with_capacity(LEVELS.len());
     for (index, (offset, widening)) in offsets.iter().zip(OOD_WIDENING).enumerate() {

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use burn::grad_clipping::GradientClippingConfig;
 use burn::module::Module;
 use burn::optim::{AdamWConfig, GradientsParams, ModuleOptimizer};
-use burn::tensor::Device;
+use burn::tensor::{Device, Tensor};
 use plimsoll_dataset::{Sample, Scaler};
 use plimsoll_features::FeatureSchema;
 
-use crate::batch::Table;
+use crate::batch::{Table, Targets};
 use crate::checkpoint::{self, DataDescription, Description, Progress, TrainingFolder};
 use crate::error::{ModelError, Result};
 use crate::estimator::Fit;
@@ -24,6 +24,7 @@ use crate::learned::Learned;
 use crate::network::{Network, Widths};
 use crate::objective::loss;
 use crate::settings::{InputSettings, Settings};
+use holdout::Division;
 
 /// Settings of a learned estimator, with where and under whose eyes it is fitted.
 pub struct LearnedFit<'a> {
@@ -47,8 +48,9 @@ impl Fit for LearnedFit<'_> {
     type Fitted = Learned;
     type Error = ModelError;
 
-    /// Fits a new network. The validation samples decide when to stop, if `patience` is set, and are reported. Part of
-    /// the training samples is kept out to calibrate bounds, as the settings say.
+    /// Fits a new network, or several side by side. The validation samples decide when to stop, if `patience` is set, and
+    /// are reported. Part of the training samples is kept out to calibrate bounds, as the settings say; of an ensemble
+    /// another part from each network.
     ///
     /// # Errors
     /// Settings out of range, no measured training rows, a loss that leaves the numbers, an interruption, a folder
@@ -62,25 +64,25 @@ impl Fit for LearnedFit<'_> {
                 found: format!("{} rows without", training.len()),
             });
         }
-        let (training, calibration) = holdout::divide(training, self.settings.calibration)?;
-        Training::new(self, &training, validation)?.run(&training, &calibration)
+        let division = holdout::divide(training, self.settings.calibration, self.settings.ensemble)?;
+        Training::new(self, &division, validation)?.run(&division)
     }
 }
 
-/// The network and scaler of an earlier fit. Its weights mean something under its own scaler only.
+/// The network and scaler of an earlier fit. Its weights mean something under its own scaler only. An ensemble may start
+/// from a single network: all of it do.
 fn started(settings: &Settings, folder: &Path, device: &Device) -> Result<(Network, Scaler)> {
     let (description, network) = checkpoint::load(folder, device)?;
     let found = &description.settings;
-    let form =
-        |settings: &Settings| (settings.network.clone(), settings.inputs, settings.output.clone(), settings.ensemble);
-    if form(found) != form(settings) {
+    let form = |settings: &Settings| (settings.network.clone(), settings.inputs, settings.output.clone());
+    if form(found) != form(settings) || ![1, settings.ensemble].contains(&found.ensemble) {
         return Err(ModelError::Checkpoint {
             path: folder.into(),
             expected: "the network, inputs, output and ensemble of the fit that starts from it".into(),
             found: format!("{:?}, {:?}, {:?}, {}", found.network, found.inputs, found.output, found.ensemble),
         });
     }
-    Ok((network, description.scaler))
+    Ok((network.repeated(settings.ensemble), description.scaler))
 }
 
 /// A fit under way.
@@ -90,6 +92,8 @@ struct Training<'a> {
     scaler: Scaler,
     familiarity: Familiarity,
     table: Table,
+    /// For each row the network that does not see it.
+    hidden_from: Vec<Option<usize>>,
     validation: Table,
     network: Network,
     optimizer: ModuleOptimizer,
@@ -100,8 +104,9 @@ struct Training<'a> {
 }
 
 impl<'a> Training<'a> {
-    fn new(fit: &'a LearnedFit<'a>, training: &[&Sample], validation: &[&Sample]) -> Result<Self> {
+    fn new(fit: &'a LearnedFit<'a>, division: &Division<'_>, validation: &[&Sample]) -> Result<Self> {
         let settings = &fit.settings;
+        let training = division.fitted.as_slice();
         let device = fit.device.clone().autodiff();
         let widths = Widths::current();
         device.seed(settings.training.seed);
@@ -130,6 +135,7 @@ impl<'a> Training<'a> {
             fit,
             device,
             table: Table::new(training, &scaler, widths, with_layers),
+            hidden_from: division.hidden_from.clone(),
             validation: Table::new(validation, &scaler, widths, with_layers),
             scaler,
             familiarity: Familiarity::of(training),
@@ -177,7 +183,7 @@ impl<'a> Training<'a> {
         Ok(())
     }
 
-    fn run(mut self, training: &[&Sample], calibration: &[&Sample]) -> Result<Learned> {
+    fn run(mut self, division: &Division<'_>) -> Result<Learned> {
         let settings = &self.fit.settings.training;
         let steps_per_epoch = self.table.rows().div_ceil(settings.batch_size);
         self.fit.observer.begin(settings.epochs, self.progress.epochs(), steps_per_epoch);
@@ -193,10 +199,10 @@ impl<'a> Training<'a> {
         description.familiarity = std::mem::take(&mut self.familiarity);
         let learned = |network: &Network| Learned::new(description.clone(), network, &self.device);
         let device = self.device.clone().inner();
-        let (network, strength) = temper::temper(network.valid(), training, calibration, &device, learned);
+        let (network, strength) = temper::temper(network.valid(), division, &device, learned);
         description.strength = strength;
         let mut learned = Learned::new(description, &network, &self.device);
-        learned.calibrate(calibration);
+        learned.calibrate(&division.judges);
         if let (Some(folder), Some(path)) = (&self.folder, &self.fit.folder) {
             learned.save(path)?;
             folder.finish(&mut self.progress)?;
@@ -265,19 +271,26 @@ impl<'a> Training<'a> {
         let targets = self.table.targets(rows, &self.device);
         // Networks of an ensemble share nothing but the batch: the sum of their losses fits each by itself.
         let with_quantiles = self.fit.settings.training.quantile_weight > 0.0;
-        let losses = self.network.members.iter().map(|member| {
-            loss(
-                &member.forward(&batch, with_quantiles),
-                &targets,
-                &self.fit.settings.output,
-                &self.fit.settings.training,
-            )
+        let losses = self.network.members.iter().enumerate().map(|(index, member)| {
+            let outputs = member.forward(&batch, with_quantiles);
+            let targets = self.seen_by(index, rows, &targets);
+            loss(&outputs, &targets, &self.fit.settings.output, &self.fit.settings.training)
         });
         let loss = losses.reduce(|sum, loss| sum + loss).expect("settings ask for at least one network");
         let gradients = GradientsParams::from_grads(loss.backward(), &self.network);
         let value = f64::from(loss.into_scalar::<f32>()) / self.network.members.len() as f64;
         self.network = self.optimizer.step(learning_rate, self.network.clone(), gradients);
         value
+    }
+
+    /// The targets of the rows that a network of the ensemble may see.
+    fn seen_by(&self, member: usize, rows: &[usize], targets: &Targets) -> Targets {
+        let is_hidden = |&row: &usize| self.hidden_from[row] == Some(member);
+        if !rows.iter().any(is_hidden) {
+            return targets.clone();
+        }
+        let seen: Vec<f32> = rows.iter().map(|row| f32::from(u8::from(!is_hidden(row)))).collect();
+        targets.only(Tensor::from_floats(seen.as_slice(), &self.device))
     }
 
     /// Loss and median error on the validation part, without dropout.

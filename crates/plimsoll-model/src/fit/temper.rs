@@ -2,7 +2,7 @@
 //!
 //! Where the simulation is exact to a hundredth, what a network learned of other architectures may well be noise. So
 //! its corrections are held against weaker ones, down to the simulation with a constant context, and the one that does
-//! best on the calibration rows stays. The choice goes into the output layer: nothing else knows of it.
+//! best on the rows that judge the fit stays. The choice goes into the output layer: nothing else knows of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use burn::nn::Linear;
 use burn::tensor::{Device, Tensor};
 use plimsoll_dataset::{Label, Sample};
 
-use crate::estimator::Estimator;
+use super::holdout::{Division, Judge};
 use crate::learned::Learned;
 use crate::network::{CONTEXT_RANGE, Heads, Member, Network};
 
@@ -19,26 +19,26 @@ const STRENGTHS: [f64; 5] = [1.0, 0.75, 0.5, 0.25, 0.0];
 /// An error of the logarithm counts up to this: no strength turns a spike into anything else.
 const LARGEST_ERROR: f64 = 0.2;
 
-/// The network with the strength that suits the calibration rows best, and that strength.
+/// The network with the strength that suits best the rows that judge, and that strength.
 pub(super) fn temper(
     network: Network,
-    training: &[&Sample],
-    calibration: &[&Sample],
+    division: &Division<'_>,
     device: &Device,
     learned: impl Fn(&Network) -> Learned,
 ) -> (Network, f64) {
-    let judged: Vec<&Sample> = calibration.iter().filter(|row| row.outcome.peak_mib().is_some()).copied().collect();
+    let is_measured = |judge: &&Judge<'_>| judge.sample.outcome.peak_mib().is_some();
+    let judges: Vec<Judge<'_>> = division.judges.iter().filter(is_measured).copied().collect();
     // Where GPUs differ so do their contexts, and a constant one is no alternative.
-    let measured = training.iter().filter(|row| row.label != Label::Simulated);
+    let measured = division.fitted.iter().filter(|row| row.label != Label::Simulated);
     let gpus: BTreeSet<&str> = measured.map(|row| row.gpu.as_str()).collect();
-    if judged.is_empty() || gpus.len() > 1 || network.members.iter().any(|member| heads(member).memory.is_classifier())
+    if judges.is_empty() || gpus.len() > 1 || network.members.iter().any(|member| heads(member).memory.is_classifier())
     {
         return (network, 1.0);
     }
-    let context = constant_context(training);
+    let context = constant_context(&division.fitted);
     let tried = STRENGTHS.map(|strength| {
         let weaker = if strength < 1.0 { weakened(&network, strength, context, device) } else { network.clone() };
-        let error = mean_error(&learned(&weaker), &judged);
+        let error = mean_error(&learned(&weaker), &judges);
         (weaker, strength, error)
     });
     let best = tried.into_iter().reduce(|best, other| if other.2 < best.2 { other } else { best });
@@ -48,13 +48,12 @@ pub(super) fn temper(
 
 /// Mean error of the logarithm, of each family on each GPU first, then of these: that simulations of one kind are exact
 /// says nothing of the others.
-fn mean_error(learned: &Learned, samples: &[&Sample]) -> f64 {
-    let estimates = learned.estimate(samples);
+fn mean_error(learned: &Learned, judges: &[Judge<'_>]) -> f64 {
     let mut groups: BTreeMap<(&str, &str), (f64, usize)> = BTreeMap::new();
-    for (sample, estimate) in samples.iter().zip(estimates) {
-        let (Some(estimated), Some(measured)) = (estimate.peak_memory_mib, sample.outcome.peak_mib()) else { continue };
+    for (Judge { sample, .. }, log_memory) in judges.iter().zip(learned.log_memory_unseen(judges)) {
+        let Some(measured) = sample.outcome.peak_mib() else { continue };
         let (sum, rows) = groups.entry((sample.family.name(), sample.gpu.as_str())).or_default();
-        *sum += (estimated / measured).ln().abs().min(LARGEST_ERROR);
+        *sum += (log_memory - measured.ln()).abs().min(LARGEST_ERROR);
         *rows += 1;
     }
     let means = groups.values().map(|(sum, rows)| sum / *rows as f64);

@@ -11,8 +11,8 @@ mod transformer;
 
 pub mod labels;
 
-use burn::module::Module;
-use burn::tensor::Device;
+use burn::module::{Module, ModuleMapper, Param, ParamId};
+use burn::tensor::{Device, Tensor};
 
 pub use dense::{Dense, Residual};
 pub use heads::{CONTEXT_RANGE, LEAST_MIB, LIVE_RANGE, LOG_SCALE_CENTRE, LOG_SCALE_RANGE, RESERVED_RANGE};
@@ -75,6 +75,20 @@ impl Network {
         Self { members: (0..settings.ensemble).map(member).collect() }
     }
 
+    /// One network as the start of several; any other number of them as they are.
+    pub(crate) fn repeated(self, members: usize) -> Self {
+        match <[Member; 1]>::try_from(self.members) {
+            // Gradients and states of an optimiser are kept by a parameter's name: copies need names of their own.
+            Ok([member]) => Self { members: (0..members).map(|_| member.clone().map(&mut Renamed)).collect() },
+            Err(members) => Self { members },
+        }
+    }
+
+    /// One of the networks by itself.
+    pub(crate) fn only(&self, member: usize) -> Self {
+        Self { members: vec![self.members[member].clone()] }
+    }
+
     /// Whether the networks read the layer sequence.
     pub fn reads_layers(&self) -> bool {
         matches!(self.members.first(), Some(Member::Transformer(_)))
@@ -113,6 +127,17 @@ impl Member {
             Self::Mlp(network) => network.forward(batch, with_quantiles),
             Self::Transformer(network) => network.forward(batch, with_quantiles),
         }
+    }
+}
+
+/// Gives parameters new names, and tensors that no gradient is shared with.
+struct Renamed;
+
+impl ModuleMapper for Renamed {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let (_, tensor, mapper) = param.consume();
+        let has_gradient = tensor.is_require_grad();
+        Param::from_mapped_value(ParamId::new(), tensor.detach().set_require_grad(has_gradient), mapper)
     }
 }
 

@@ -75,6 +75,8 @@ impl Stage {
         // Simulated labels have no spread around the simulation: nothing here says how far bounds should lie.
         settings.training.quantile_weight = 0.0;
         settings.calibration.fraction = 0.0;
+        // All networks of an ensemble start from the same.
+        settings.ensemble = 1;
         settings
     }
 
