@@ -21,6 +21,7 @@ pub struct Explanation {
     /// What the GPU has.
     pub gpu_bytes: u64,
     /// The moment when the allocator first holds as much from the GPU as it ever will: what a GPU shows as the peak.
+    /// Where a request fills the GPU and then is served from less, the uses are those of when it is served.
     pub reserved_peak: Snapshot,
     /// The first moment when as much is handed out as ever will be.
     pub allocated_peak: Snapshot,
@@ -122,8 +123,10 @@ impl Explanation {
         let (mut step, mut held) = (0, 0);
         let mut largest_growth = Growth { when: When::START, bytes: 0 };
         replay_watched(workload, &simulation.trace, simulation.capacity_bytes, |moment| {
-            if reserved_peak.is_none() && moment.allocator.reserved_bytes() == reserved {
-                reserved_peak = Some(Snapshot::of(&moment));
+            // The allocator's own high-water mark tells it: on a full GPU an expandable range maps what it can for a
+            // request, gives that back with the cache, and serves the request from less.
+            if reserved_peak.is_none() && moment.allocator.peak_reserved_bytes() == reserved {
+                reserved_peak = Some(Snapshot { reserved_bytes: reserved, ..Snapshot::of(&moment) });
             }
             if allocated_peak.is_none() && moment.allocator.allocated_bytes() == allocated {
                 allocated_peak = Some(Snapshot::of(&moment));
