@@ -336,16 +336,42 @@ def _activated(make: Callable[..., nn.Module], **options: Any) -> Case:
 
 IMAGE, VECTOR, SEQUENCE = (3, 12, 12), (16,), (24, 16)
 
+
+def _overwritten(x: torch.Tensor) -> torch.Tensor:
+    """Twice a vector, with another written over its first quarter."""
+    doubled = x * 2
+    doubled[:, :8] = x[:, 8:16].tanh()
+    return doubled
+
+
+def _filled(x: torch.Tensor) -> torch.Tensor:
+    """Zeros with a part of a vector written into them: through it a gradient flows that the zeros had not."""
+    filled = x.new_zeros(x.shape)
+    filled[:, :8] = x[:, 8:16]
+    return filled
+
+
 ATEN: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "abs": torch.abs,
     "amin": lambda x: x - x.amin(-1, keepdim=True),
+    "atan": torch.atan,
+    "bitwise_not": lambda x: x * ~(x > 0),
     "clamp": lambda x: x.clamp(-1, 1),
     "clamp_min": lambda x: x.clamp(min=0.1),
     "cos": torch.cos,
     "cumsum": lambda x: x.cumsum(-1),
     "erf": torch.erf,
+    "erfc": torch.erfc,
     "exp": torch.exp,
+    "exp2": torch.exp2,
+    "expm1": torch.expm1,
+    "floor": torch.floor,
+    "hardshrink": F.hardshrink,
+    "index_put": lambda x: x.tanh().index_put(((x[:, 0] > 0).long(),), x.sigmoid()),
     "log": torch.log,
+    "log10": torch.log10,
+    "log1p": torch.log1p,
+    "log2": torch.log2,
     "masked_fill": lambda x: x.masked_fill(x > 0, 0.0),
     "maximum": lambda x: torch.maximum(x.tanh(), x.sigmoid()),
     "neg": torch.neg,
@@ -353,10 +379,18 @@ ATEN: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "pow_half": lambda x: x**0.5,
     "reciprocal": torch.reciprocal,
     "rsqrt": torch.rsqrt,
+    "scatter": lambda x: x.tanh().scatter(-1, (x > 0).long(), x.sigmoid()),
+    "scatter_add": lambda x: x.tanh().scatter_add(-1, (x > 0).long(), x.sigmoid()),
+    "scatter_number": lambda x: x.tanh().scatter(-1, (x[:, :4] > 0).long(), 0.0),
+    "sign": torch.sign,
     "sin": torch.sin,
+    "softshrink": F.softshrink,
     "softsign": F.softsign,
+    "sort": lambda x: x.sort(-1)[0],
     "sqrt": torch.sqrt,
     "square": torch.square,
+    "tan": torch.tan,
+    "threshold": lambda x: F.threshold(x, 0.1, 0.0),
     "where": lambda x: torch.where(x > 0, x, x.tanh()),
 }
 """Functions of a vector, by the names that ATen gives their operators."""
@@ -461,6 +495,12 @@ CASES: dict[str, Case] = {
     "aten_im2col": Case(
         lambda: _image(Lambda(lambda x: F.unfold(x, 3, padding=1).unflatten(2, x.shape[2:])), channels=72), IMAGE
     ),
+    "aten_grid_sampler": Case(
+        lambda: _image(Lambda(lambda x: F.grid_sample(x, x[:, :2].permute(0, 2, 3, 1), align_corners=False))), IMAGE
+    ),
+    "aten_copy": Case(lambda: _vector(Lambda(_overwritten)), VECTOR),
+    "aten_copy_to_new": Case(lambda: _vector(Lambda(_filled), nn.Tanh()), VECTOR),
+    "aten_topk": Case(lambda: _vector(Lambda(lambda x: x.topk(16, -1)[0]), width=16), VECTOR),
     "aten_roll": Case(lambda: _image(Lambda(lambda x: x.roll((1, 1), (2, 3)))), IMAGE),
     "embedding_small": Case(
         lambda: nn.Sequential(nn.Embedding(50, 32), Lambda(lambda x: x.mean(1)), nn.Linear(32, CLASSES)),

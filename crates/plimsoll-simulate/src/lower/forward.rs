@@ -205,7 +205,7 @@ impl Lowering<'_> {
 }
 
 /// Whether an operator outside the format writes over its first input, which its name then tells.
-fn overwrites(op: &Op) -> bool {
+pub(super) fn overwrites(op: &Op) -> bool {
     matches!(op, Op::Other { name } if name.ends_with('_'))
 }
 

@@ -17,10 +17,13 @@ mod scopes;
 mod sums;
 mod tape;
 
+use std::collections::HashSet;
+
 use plimsoll_graph::{DType, Graph, Node, NodeId, Op, Precision, TensorId, WeightId, Workload};
 
 use self::checkpoint::Segments;
 pub(crate) use self::convolution::convolution;
+use self::forward::overwrites;
 pub(crate) use self::kernels::Sorting;
 use self::layout::Gradient;
 use self::rules::{Rule, Site, autocast_width, is_differentiable, rule};
@@ -39,10 +42,17 @@ pub fn lower_forward(workload: &Workload) -> StepTrace {
 }
 
 /// Names of operators whose memory no rule tells, each once, in order of appearance.
+///
+/// Those whose results are integers or booleans need no rule: no gradient flows through them, so nothing is kept.
 pub fn unruled_operators(graph: &Graph) -> Vec<&str> {
-    let mut names = graph.unknown_operators();
-    names.retain(|name| !aten::is_known(name));
-    names
+    let mut seen = HashSet::new();
+    let names = graph.nodes().iter().filter_map(|node| match &node.op {
+        Op::Other { name } if !aten::is_known(name) => {
+            node.outputs.iter().any(|id| is_differentiable(graph, *id)).then_some(name.as_str())
+        }
+        _ => None,
+    });
+    names.filter(|name| seen.insert(*name)).collect()
 }
 
 /// Everything known while a step is lowered.
@@ -151,13 +161,33 @@ impl<'a> Lowering<'a> {
             let width = is_mixed.then(|| self.mixed_width(node));
             for &output in &node.outputs {
                 let index = output.0 as usize;
-                self.needs_gradient[index] = needs && is_differentiable(self.workload, output);
+                self.needs_gradient[index] = needs && is_differentiable(self.workload.graph(), output);
                 if let Some(width) = width
                     && self.workload.graph().tensor(output).dtype == DType::Float32
                 {
                     self.widths[index] = width as u8;
                 }
             }
+            if needs && overwrites(&node.op) {
+                self.reach_whole(node);
+            }
+        }
+    }
+
+    /// What is written into a view reaches all who read the viewed tensor from then on, though the graph names that
+    /// one as it was.
+    fn reach_whole(&mut self, node: &Node) {
+        let graph = self.workload.graph();
+        let mut part = node.inputs.first();
+        while let Some(&id) = part {
+            let writer = self.writers[id.0 as usize].map(|index| &graph.nodes()[index as usize]);
+            part = writer.filter(|writer| writer.op == Op::View).and_then(|writer| writer.inputs.first());
+            let Some(&whole) = part else { return };
+            // Whatever a tensor is a view of is reached when the tensor is.
+            if self.needs_gradient[whole.0 as usize] || !is_differentiable(graph, whole) {
+                return;
+            }
+            self.needs_gradient[whole.0 as usize] = true;
         }
     }
 
@@ -166,7 +196,7 @@ impl<'a> Lowering<'a> {
         let of_inputs = || {
             node.inputs
                 .iter()
-                .filter(|id| is_differentiable(self.workload, **id))
+                .filter(|id| is_differentiable(self.workload.graph(), **id))
                 .map(|id| u64::from(self.widths[id.0 as usize]))
                 .max()
         };

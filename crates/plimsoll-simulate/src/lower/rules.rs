@@ -4,7 +4,7 @@
 //! `tests/golden.rs`. A reader can check the table operator by operator; nothing here is fitted.
 
 use plimsoll_graph::{
-    Activation, Binary, DType, Dim, Node, Op, PadMode, Pool, PoolKind, Reduction, TensorId, Workload,
+    Activation, Binary, DType, Dim, Graph, Node, Op, PadMode, Pool, PoolKind, Reduction, TensorId, Workload,
 };
 
 use super::aten;
@@ -126,7 +126,7 @@ impl Rule {
     pub(super) const OUTPUT: Self = Self { output: true, ..Self::ELEMENTWISE };
     const WEIGHTED: Self = Self { input: Keep::ForWeights, ..Self::PLAIN };
     /// Reads its input and gradients that are contiguous.
-    const DENSE: Self = Self { input: Keep::Always, needs_rows: true, ..Self::PLAIN };
+    pub(super) const DENSE: Self = Self { input: Keep::Always, needs_rows: true, ..Self::PLAIN };
 
     pub(super) const fn and(self, bytes: u64) -> Self {
         Self { extra: [bytes, 0, 0], ..self }
@@ -310,11 +310,8 @@ fn pooling(pool: &Pool, site: Site<'_>) -> Rule {
 }
 
 /// Tensors that stay empty of gradients: integers and booleans.
-pub(super) fn is_differentiable(workload: &Workload, id: TensorId) -> bool {
-    matches!(
-        workload.graph().tensor(id).dtype,
-        DType::Float64 | DType::Float32 | DType::Float16 | DType::BFloat16 | DType::Float8
-    )
+pub(super) fn is_differentiable(graph: &Graph, id: TensorId) -> bool {
+    matches!(graph.tensor(id).dtype, DType::Float64 | DType::Float32 | DType::Float16 | DType::BFloat16 | DType::Float8)
 }
 
 impl Site<'_> {
