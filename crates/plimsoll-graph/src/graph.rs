@@ -223,7 +223,7 @@ impl Graph {
         self.weights.iter().filter(|weight| weight.kind != WeightKind::Buffer).map(Weight::elements).sum()
     }
 
-    /// Names of operators that no rule knows, each once, in order of appearance.
+    /// Names of operators outside the format ([`Op::Other`]), each once, in order of appearance.
     pub fn unknown_operators(&self) -> Vec<&str> {
         let mut seen = HashSet::new();
         let names = self.nodes.iter().filter_map(|node| match &node.op {

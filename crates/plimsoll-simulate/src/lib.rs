@@ -35,5 +35,5 @@ pub use recorded::recorded_trace;
 pub use replay::{Moment, Phase, Replay, replay, replay_watched, replay_with};
 pub use roofline::{Activity, HostTime, Kernel, KernelKind, Pipe, StepTime, kernels};
 pub use simulation::Simulation;
-pub use source::{record_in_place_of_rules, step_trace};
+pub use source::{guessed_operators, record_in_place_of_rules, step_trace};
 pub use trace::{Buffer, BufferId, Convolution, Direction, Event, NodeMemory, Role, StepTrace};

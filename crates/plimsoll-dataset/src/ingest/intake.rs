@@ -84,7 +84,7 @@ impl<'a, 's> Intake<'a, 's> {
 
     pub(super) fn accept(&mut self, measurement: Measurement) -> Result<()> {
         self.counts.accepted += 1;
-        for name in measurement.workload.graph().unknown_operators() {
+        for name in plimsoll_simulate::guessed_operators(&measurement.workload) {
             if !self.counts.unknown_operators.contains(name) {
                 self.counts.unknown_operators.insert(name.to_owned());
             }

@@ -64,7 +64,8 @@ pub struct IngestCounts {
     pub rejected: usize,
     /// Readings that went into the median of a row with others.
     pub merged: usize,
-    /// Operators of accepted workloads that no rule knows: estimates of such workloads are less certain.
+    /// Operators of accepted workloads that no rule knows and no record shows: estimates of such workloads are less
+    /// certain.
     pub unknown_operators: BTreeSet<String>,
     /// Columns of tables that mean nothing to this reader.
     pub ignored_columns: BTreeSet<String>,

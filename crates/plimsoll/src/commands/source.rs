@@ -93,7 +93,7 @@ pub(crate) fn workload(
 /// What a user should know of a job before trusting what is made of it, with what there is to know of the form in which
 /// its graph was there.
 pub(crate) fn doubts(workload: &Workload, of_its_form: &[String]) -> Vec<String> {
-    let (graph, gpu) = (workload.graph(), workload.gpu());
+    let gpu = workload.gpu();
     let mut doubts = Vec::new();
     if gpu.vendor != "nvidia" {
         doubts.push(format!(
@@ -105,9 +105,9 @@ pub(crate) fn doubts(workload: &Workload, of_its_form: &[String]) -> Vec<String>
     if is_bf16 && gpu.vendor == "nvidia" && gpu.compute_capability < 8.0 {
         doubts.push(format!("{} computes bf16 in software only", gpu.name));
     }
-    let unknown = graph.unknown_operators();
-    if !unknown.is_empty() {
-        let names = unknown.iter().take(8).copied().collect::<Vec<_>>().join(", ");
+    let guessed = plimsoll_simulate::guessed_operators(workload);
+    if !guessed.is_empty() {
+        let names = guessed.iter().take(8).copied().collect::<Vec<_>>().join(", ");
         doubts.push(format!("operators without a rule count as keeping all they touch: {names}"));
     }
     doubts.extend_from_slice(of_its_form);
@@ -168,7 +168,7 @@ pub(crate) fn tell(rejected: &[Rejection], unknown_operators: &BTreeSet<String>,
     }
     let list = |names: &BTreeSet<String>| names.iter().take(10).cloned().collect::<Vec<_>>().join(", ");
     if !unknown_operators.is_empty() {
-        output::warn(format!("operators without a rule are treated as `other`: {}", list(unknown_operators)));
+        output::warn(format!("operators without a rule count as keeping all they touch: {}", list(unknown_operators)));
     }
     if !ignored_columns.is_empty() {
         output::warn(format!("columns that mean nothing here were ignored: {}", list(ignored_columns)));
