@@ -79,6 +79,14 @@ impl Outcome {
         }
     }
 
+    /// What is known of the run's memory: the measured peak, or the limit that it was above.
+    pub const fn known_mib(self) -> Option<f64> {
+        match self {
+            Self::Measured { peak_mib: mib } | Self::OutOfMemory { above_mib: mib } => Some(mib),
+            Self::Unknown => None,
+        }
+    }
+
     /// A run that ran out of memory, with the last reading before it did.
     ///
     /// The need is above what the card could give, but how much a process can reach of the card's memory is not known

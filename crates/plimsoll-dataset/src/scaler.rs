@@ -58,6 +58,11 @@ impl Scaler {
         }
     }
 
+    /// The same of the GPU's descriptor, all of it.
+    pub fn hide_gpu(&mut self) {
+        self.gpu.scale.fill(Standardization::CONSTANT);
+    }
+
     /// Scales layer numbers in place.
     ///
     /// # Shapes

@@ -28,6 +28,14 @@ pub enum ExportError {
         /// What is there.
         found: String,
     },
+    /// An estimator whose inputs an exported network does not know.
+    #[error("the estimator cannot be exported: expected {expected}, found {found}")]
+    Unsupported {
+        /// What can be exported.
+        expected: &'static str,
+        /// What it is.
+        found: String,
+    },
     /// A weight is not a number that can be computed with.
     #[error("weight `{name}` cannot be exported: expected {expected}, found {found}")]
     Weight {

@@ -7,7 +7,7 @@ use plimsoll_graph::GpuCatalogue;
 use plimsoll_model::{Estimator, LEVELS, Learned};
 use prost::Message;
 
-use crate::error::Result;
+use crate::error::{ExportError, Result};
 use crate::files;
 use crate::gpus::GpuVocabulary;
 use crate::graph;
@@ -38,9 +38,15 @@ impl Default for ExportSettings<'_> {
 /// The same network gives the same bytes. The model is written first and the manifest, with the model's hash, last.
 ///
 /// # Errors
-/// Weights that are not finite; files that cannot be written.
+/// An estimator of another base than the simulated step; weights that are not finite; files that cannot be written.
 pub fn export(learned: &Learned, folder: &Path, settings: &ExportSettings) -> Result<Manifest> {
     let description = learned.description();
+    if !description.settings.base.is_default() {
+        return Err(ExportError::Unsupported {
+            expected: "an estimator that corrects the simulated step",
+            found: format!("{:?}", description.settings.base),
+        });
+    }
     let bytes = encode(learned, &settings.metrics)?;
     let manifest = Manifest {
         plimsoll_manifest: Manifest::VERSION,

@@ -5,12 +5,14 @@ use plimsoll_dataset::{Label, Outcome, Sample, Scaler};
 
 use crate::network::Widths;
 use crate::network::labels::{self, QUANTITIES};
+use crate::settings::BaseSettings;
 
 /// Samples as flat host vectors, features already scaled: packed once, gathered every step.
 #[derive(Debug, Clone)]
 pub struct Table {
     widths: Widths,
     with_layers: bool,
+    base: BaseSettings,
     offsets: Vec<usize>,
     tokens: Vec<u16>,
     layers: Vec<f32>,
@@ -27,12 +29,19 @@ pub struct Table {
 }
 
 impl Table {
-    /// Scales and packs samples. Sequences are left out where no network reads them.
-    pub fn new(samples: &[&Sample], scaler: &Scaler, widths: Widths, with_layers: bool) -> Self {
+    /// Scales and packs samples. Sequences are left out where no network reads them; `base` is what estimates correct.
+    pub fn new(
+        samples: &[&Sample],
+        scaler: &Scaler,
+        widths: Widths,
+        with_layers: bool,
+        base: BaseSettings,
+    ) -> Self {
         let rows = samples.len();
         let mut table = Self {
             widths,
             with_layers,
+            base,
             offsets: vec![0],
             tokens: Vec::new(),
             layers: Vec::new(),
@@ -68,8 +77,7 @@ impl Table {
         let start = self.gpu.len();
         self.gpu.extend(&features.gpu);
         scaler.scale_gpu(&mut self.gpu[start..]);
-        let analytic = &features.analytic;
-        self.simulated_mib.extend([analytic.reserved_mib, analytic.context_mib, analytic.live_peak_mib]);
+        self.simulated_mib.extend(self.base.quantities(features.analytic));
         self.labels.push(sample.label);
         let (memory, is_measured) = match sample.outcome {
             Outcome::Measured { peak_mib } => (peak_mib, true),

@@ -141,9 +141,10 @@ impl Learned {
         self.description.calibration = Calibration::of(&scores.collect::<Vec<_>>());
     }
 
-    /// Logarithms of the estimates of rows by what has not seen them, in their order.
-    pub(crate) fn log_memory_unseen(&self, judges: &[Judge<'_>]) -> Vec<f64> {
-        self.answers_unseen(judges).iter().map(|answer| answer.log_memory).collect()
+    /// Logarithms of the estimates of rows by what has not seen them, and of their scales, in their order.
+    pub(crate) fn medians_unseen(&self, judges: &[Judge<'_>]) -> Vec<(f64, f64)> {
+        let answers = self.answers_unseen(judges);
+        answers.iter().map(|answer| (answer.log_memory, answer.log_scale.unwrap_or_default())).collect()
     }
 
     /// What networks say of rows that they were fitted without, in their order.
@@ -191,7 +192,8 @@ impl Learned {
     }
 
     fn answers_of(&self, network: &Network, samples: &[&Sample]) -> Vec<Answer> {
-        let table = Table::new(samples, &self.description.scaler, Widths::current(), network.reads_layers());
+        let Description { scaler, settings, .. } = &self.description;
+        let table = Table::new(samples, scaler, Widths::current(), network.reads_layers(), settings.base);
         let mut order: Vec<usize> = (0..samples.len()).collect();
         order.sort_by_key(|&row| table.length(row));
         let mut answers = vec![Answer::default(); samples.len()];

@@ -44,4 +44,4 @@ pub use fit::LearnedFit;
 pub use learned::{Learned, OOD_WIDENING};
 pub use objective::loss;
 pub use settings::TrainingSettings;
-pub use settings::{BinEstimate, CalibrationSettings, InputSettings, NetworkSettings, OutputSettings, Settings};
+pub use settings::{BaseSettings, BinEstimate, CalibrationSettings, InputSettings, NetworkSettings, OutputSettings, Settings};

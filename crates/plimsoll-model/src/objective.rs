@@ -27,26 +27,37 @@ pub fn loss(outputs: &Outputs, targets: &Targets, output: &OutputSettings, setti
     }
 }
 
-/// Pinball loss of the upper quantiles around the estimate, which it does not move.
-///
-/// Each row's loss is in units of its own scale: jobs that are simulated to a ten-thousandth count as much as those
-/// that miss by a tenth. A run out of memory lies somewhere above its limit: it counts where a quantile lies below that
-/// limit, and nowhere else. `None` where the network was not asked for them.
+/// Pinball loss of the upper quantiles around the estimate, which it does not move. `None` where the network was not
+/// asked for them.
 fn quantile_loss(outputs: &Outputs, targets: &Targets) -> Option<Tensor<1>> {
     let quantiles = outputs.log_quantiles.clone()?;
     let (log_memory, log_scale) = (outputs.log_memory.clone()?.detach(), outputs.log_scale.clone()?.detach());
     let above = targets.log_memory.clone() - log_memory;
-    let mut sum: Option<Tensor<1>> = None;
-    for (index, level) in LEVELS[1..].iter().enumerate() {
-        let gap = above.clone() - quantiles.clone().narrow(1, index, 1).squeeze_dim(1);
-        let too_low = gap.clone().clamp_min(0.0) * *level;
-        let too_high = (-gap).clamp_min(0.0) * (1.0 - level) * targets.is_measured.clone();
-        let each = too_low + too_high;
-        sum = Some(sum.map_or_else(|| each.clone(), |sum| sum + each.clone()));
-    }
-    let unit = log_scale.exp().clamp_min(LEAST_UNIT);
     let known = targets.shows_spread.clone().sum().clamp_min(1.0);
-    Some((sum? / unit * targets.shows_spread.clone()).sum() / known)
+    let each = quantile_error(quantiles, above, targets.is_measured.clone(), log_scale.exp());
+    Some((each * targets.shows_spread.clone()).sum() / known)
+}
+
+/// Pinball loss of the upper quantiles of each row: `log_quantiles` is `[b, 3]`, the logarithm of quantile over estimate,
+/// `above` that of truth over estimate, `[b]`.
+///
+/// Each row's loss is in units of its own scale: jobs that are simulated to a ten-thousandth count as much as those
+/// that miss by a tenth. A run out of memory lies somewhere above its limit: it counts where a quantile lies below that
+/// limit, and nowhere else.
+pub(crate) fn quantile_error(
+    log_quantiles: Tensor<2>,
+    above: Tensor<1>,
+    is_measured: Tensor<1>,
+    scale: Tensor<1>,
+) -> Tensor<1> {
+    let each = LEVELS[1..].iter().enumerate().map(|(index, level)| {
+        let gap = above.clone() - log_quantiles.clone().narrow(1, index, 1).squeeze_dim(1);
+        let too_low = gap.clone().clamp_min(0.0) * *level;
+        let too_high = (-gap).clamp_min(0.0) * (1.0 - level) * is_measured.clone();
+        too_low + too_high
+    });
+    let sum = each.reduce(|sum, each| sum + each).expect("there are several levels");
+    sum / scale.clamp_min(LEAST_UNIT)
 }
 
 /// The least scale that pinball losses are held against: what differs by less is rounding of the reading.

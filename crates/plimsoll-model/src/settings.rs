@@ -1,6 +1,7 @@
 //! What a learned estimator is made of and how it is trained.
 
 use plimsoll_dataset::{Bins, SplitBy};
+use plimsoll_features::Analytic;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ModelError, Result};
@@ -14,6 +15,9 @@ pub struct Settings {
     /// What it is shown of a workload.
     #[serde(default)]
     pub inputs: InputSettings,
+    /// What a regressor of memory corrects.
+    #[serde(default, skip_serializing_if = "BaseSettings::is_default")]
+    pub base: BaseSettings,
     /// The form of the memory output.
     #[serde(default)]
     pub output: OutputSettings,
@@ -39,6 +43,7 @@ impl Settings {
         Self {
             network,
             inputs: InputSettings::default(),
+            base: BaseSettings::default(),
             output: OutputSettings::default(),
             training: TrainingSettings::default(),
             calibration: CalibrationSettings::default(),
@@ -146,6 +151,34 @@ pub enum InputSettings {
     All,
     /// Counts of the graph and the setup alone: nothing that a simulated step knows.
     Graph,
+    /// Everything but the GPU's descriptor.
+    WithoutGpu,
+}
+
+/// What a regressor of memory says the measured peak is a multiple of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BaseSettings {
+    /// The simulated step.
+    #[default]
+    Simulation,
+    /// torchinfo's estimated total size, to see what an estimator is worth without a simulator.
+    Torchinfo,
+}
+
+impl BaseSettings {
+    /// Whether it is what estimators usually correct.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The quantities of [`QUANTITIES`](crate::network::labels::QUANTITIES), MiB.
+    pub(crate) const fn quantities(self, analytic: Analytic) -> [f32; 3] {
+        match self {
+            Self::Simulation => [analytic.reserved_mib, analytic.context_mib, analytic.live_peak_mib],
+            Self::Torchinfo => [analytic.torchinfo_mib, analytic.context_mib, analytic.torchinfo_mib],
+        }
+    }
 }
 
 /// The form of the memory output.

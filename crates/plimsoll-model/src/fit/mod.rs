@@ -3,6 +3,7 @@
 pub(crate) mod holdout;
 mod order;
 mod schedule;
+mod spread;
 mod temper;
 
 use std::path::{Path, PathBuf};
@@ -23,8 +24,9 @@ use crate::familiarity::Familiarity;
 use crate::learned::Learned;
 use crate::network::{Network, Widths};
 use crate::objective::loss;
-use crate::settings::{InputSettings, Settings};
+use crate::settings::{InputSettings, Settings, TrainingSettings};
 use holdout::Division;
+use spread::SpreadFit;
 
 /// Settings of a learned estimator, with where and under whose eyes it is fitted.
 pub struct LearnedFit<'a> {
@@ -74,12 +76,12 @@ impl Fit for LearnedFit<'_> {
 fn started(settings: &Settings, folder: &Path, device: &Device) -> Result<(Network, Scaler)> {
     let (description, network) = checkpoint::load(folder, device)?;
     let found = &description.settings;
-    let form = |settings: &Settings| (settings.network.clone(), settings.inputs, settings.output.clone());
+    let form = |settings: &Settings| (settings.network.clone(), settings.inputs, settings.base, settings.output.clone());
     if form(found) != form(settings) || ![1, settings.ensemble].contains(&found.ensemble) {
         return Err(ModelError::Checkpoint {
             path: folder.into(),
-            expected: "the network, inputs, output and ensemble of the fit that starts from it".into(),
-            found: format!("{:?}, {:?}, {:?}, {}", found.network, found.inputs, found.output, found.ensemble),
+            expected: "the network, inputs, base, output and ensemble of the fit that starts from it".into(),
+            found: format!("{:?}, {}", form(found), found.ensemble),
         });
     }
     Ok((network.repeated(settings.ensemble), description.scaler))
@@ -88,6 +90,8 @@ fn started(settings: &Settings, folder: &Path, device: &Device) -> Result<(Netwo
 /// A fit under way.
 struct Training<'a> {
     fit: &'a LearnedFit<'a>,
+    /// What the epochs train by: upper quantiles of an ensemble come after them.
+    objective: TrainingSettings,
     device: Device,
     scaler: Scaler,
     familiarity: Familiarity,
@@ -114,8 +118,12 @@ impl<'a> Training<'a> {
             started(settings, folder, &device)?
         } else {
             let mut scaler = Scaler::fit(training.iter().map(|sample| &sample.features))?;
-            if settings.inputs == InputSettings::Graph {
-                scaler.hide(&FeatureSchema::simulated_layer(), &FeatureSchema::simulated_summary());
+            match settings.inputs {
+                InputSettings::All => {}
+                InputSettings::Graph => {
+                    scaler.hide(&FeatureSchema::simulated_layer(), &FeatureSchema::simulated_summary());
+                }
+                InputSettings::WithoutGpu => scaler.hide_gpu(),
             }
             (Network::new(settings, widths, &device), scaler)
         };
@@ -131,12 +139,17 @@ impl<'a> Training<'a> {
             path: fit.events.clone().unwrap_or_default(),
             source,
         })?;
+        let mut objective = settings.training.clone();
+        if division.hidden_from.iter().any(Option::is_some) {
+            objective.quantile_weight = 0.0;
+        }
         let mut state = Self {
             fit,
+            objective,
             device,
-            table: Table::new(training, &scaler, widths, with_layers),
+            table: Table::new(training, &scaler, widths, with_layers, settings.base),
             hidden_from: division.hidden_from.clone(),
-            validation: Table::new(validation, &scaler, widths, with_layers),
+            validation: Table::new(validation, &scaler, widths, with_layers, settings.base),
             scaler,
             familiarity: Familiarity::of(training),
             network,
@@ -199,9 +212,22 @@ impl<'a> Training<'a> {
         description.familiarity = std::mem::take(&mut self.familiarity);
         let learned = |network: &Network| Learned::new(description.clone(), network, &self.device);
         let device = self.device.clone().inner();
-        let (network, strength) = temper::temper(network.valid(), division, &device, learned);
+        let (mut tempered, strength) = temper::temper(network.valid(), division, &device, learned);
         description.strength = strength;
-        let mut learned = Learned::new(description, &network, &self.device);
+        if self.objective.quantile_weight < settings.quantile_weight {
+            let fit = SpreadFit {
+                settings,
+                table: &self.table,
+                division,
+                device: &self.device,
+                observer: self.fit.observer,
+            };
+            let heads = fit.fit(&network, &Learned::new(description.clone(), &tempered, &self.device))?;
+            for (member, head) in tempered.members.iter_mut().zip(heads) {
+                member.set_quantiles(head.map(|head| head.valid()));
+            }
+        }
+        let mut learned = Learned::new(description, &tempered, &self.device);
         learned.calibrate(&division.judges);
         if let (Some(folder), Some(path)) = (&self.folder, &self.fit.folder) {
             learned.save(path)?;
@@ -270,11 +296,11 @@ impl<'a> Training<'a> {
         let batch = self.table.batch(rows, &self.device);
         let targets = self.table.targets(rows, &self.device);
         // Networks of an ensemble share nothing but the batch: the sum of their losses fits each by itself.
-        let with_quantiles = self.fit.settings.training.quantile_weight > 0.0;
+        let with_quantiles = self.objective.quantile_weight > 0.0;
         let losses = self.network.members.iter().enumerate().map(|(index, member)| {
             let outputs = member.forward(&batch, with_quantiles);
             let targets = self.seen_by(index, rows, &targets);
-            loss(&outputs, &targets, &self.fit.settings.output, &self.fit.settings.training)
+            loss(&outputs, &targets, &self.fit.settings.output, &self.objective)
         });
         let loss = losses.reduce(|sum, loss| sum + loss).expect("settings ask for at least one network");
         let gradients = GradientsParams::from_grads(loss.backward(), &self.network);
@@ -304,7 +330,7 @@ impl<'a> Training<'a> {
         for rows in rows.chunks(256) {
             let outputs = network.forward(&self.validation.batch(rows, &device));
             let targets = self.validation.targets(rows, &device);
-            let value = loss(&outputs, &targets, &self.fit.settings.output, &self.fit.settings.training);
+            let value = loss(&outputs, &targets, &self.fit.settings.output, &self.objective);
             sum += f64::from(value.into_scalar::<f32>()) * rows.len() as f64;
             if let Some(log_memory) = outputs.log_memory {
                 let difference = (log_memory - targets.log_memory.clone()).into_data();

@@ -11,8 +11,18 @@ const BUCKET: usize = 32;
 
 /// The batches of an epoch: every row once, rows of similar length together, decided by seed and epoch alone.
 pub(super) fn batches(table: &Table, batch_size: usize, seed: u64, epoch: u64) -> Vec<Vec<usize>> {
+    batches_of((0..table.rows()).collect(), table, batch_size, seed, epoch)
+}
+
+/// The same of some rows of a table.
+pub(super) fn batches_of(
+    mut rows: Vec<usize>,
+    table: &Table,
+    batch_size: usize,
+    seed: u64,
+    epoch: u64,
+) -> Vec<Vec<usize>> {
     let mut generator = ChaCha8Rng::seed_from_u64(mix(seed, epoch));
-    let mut rows: Vec<usize> = (0..table.rows()).collect();
     rows.shuffle(&mut generator);
     let mut batches = Vec::with_capacity(rows.len().div_ceil(batch_size));
     for bucket in rows.chunks_mut(batch_size * BUCKET) {

@@ -12,6 +12,7 @@ use plimsoll_dataset::{Label, Sample};
 
 use super::holdout::{Division, Judge};
 use crate::learned::Learned;
+use crate::settings::BaseSettings;
 use crate::network::{CONTEXT_RANGE, Heads, Member, Network};
 
 /// Shares of the correction that are tried, the whole of it first.
@@ -31,7 +32,8 @@ pub(super) fn temper(
     // Where GPUs differ so do their contexts, and a constant one is no alternative.
     let measured = division.fitted.iter().filter(|row| row.label != Label::Simulated);
     let gpus: BTreeSet<&str> = measured.map(|row| row.gpu.as_str()).collect();
-    if judges.is_empty() || gpus.len() > 1 || network.members.iter().any(|member| heads(member).memory.is_classifier())
+    let is_simulated = learned(&network).description().settings.base == BaseSettings::Simulation;
+    if judges.is_empty() || gpus.len() > 1 || !is_simulated || network.members.iter().any(|member| heads(member).memory.is_classifier())
     {
         return (network, 1.0);
     }
@@ -50,7 +52,7 @@ pub(super) fn temper(
 /// says nothing of the others.
 fn mean_error(learned: &Learned, judges: &[Judge<'_>]) -> f64 {
     let mut groups: BTreeMap<(&str, &str), (f64, usize)> = BTreeMap::new();
-    for (Judge { sample, .. }, log_memory) in judges.iter().zip(learned.log_memory_unseen(judges)) {
+    for (Judge { sample, .. }, (log_memory, _)) in judges.iter().zip(learned.medians_unseen(judges)) {
         let Some(measured) = sample.outcome.peak_mib() else { continue };
         let (sum, rows) = groups.entry((sample.family.name(), sample.gpu.as_str())).or_default();
         *sum += (log_memory - measured.ln()).abs().min(LARGEST_ERROR);

@@ -115,6 +115,21 @@ impl Member {
         .materialize()
     }
 
+    /// Its head for upper quantiles; a classifier has none.
+    pub(crate) const fn quantiles(&self) -> Option<&QuantileHead> {
+        match self {
+            Self::Mlp(network) => network.quantiles.as_ref(),
+            Self::Transformer(network) => network.quantiles.as_ref(),
+        }
+    }
+
+    pub(crate) fn set_quantiles(&mut self, head: Option<QuantileHead>) {
+        match self {
+            Self::Mlp(network) => network.quantiles = head,
+            Self::Transformer(network) => network.quantiles = head,
+        }
+    }
+
     /// Runs one network by itself, with its upper quantiles or without.
     ///
     /// A fit must not ask for what its loss does not read: Burn keeps the operations of an output that is never

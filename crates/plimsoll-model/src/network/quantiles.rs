@@ -44,7 +44,7 @@ impl QuantileHead {
     ///
     /// # Shapes
     /// `x` is `[b, input]`, `label` is `[b, 4]`; `[b, 3]` out.
-    pub(super) fn forward(&self, x: Tensor<2>, label: Tensor<2>) -> Tensor<2> {
+    pub(crate) fn forward(&self, x: Tensor<2>, label: Tensor<2>) -> Tensor<2> {
         let hidden = self.trunk.forward(x) + self.label.forward(label);
         let centres = Tensor::<1>::from_floats(STEP_CENTRES.map(|centre| centre as f32), &hidden.device());
         let raw = (self.output.forward(hidden) / STEP_RANGE).tanh() * STEP_RANGE;

@@ -35,6 +35,18 @@ pub(crate) struct Config {
 pub(crate) struct NamedSettings {
     pub(crate) name: String,
     pub(crate) settings: Settings,
+    /// Whether it goes through the stage before the fits, where the experiment has one.
+    #[serde(default = "always", skip_serializing_if = "is_always")]
+    pub(crate) is_pretrained: bool,
+}
+
+const fn always() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+const fn is_always(value: &bool) -> bool {
+    *value
 }
 
 /// Boosted trees of an experiment.

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use plimsoll_graph::generator::GeneratorConfig;
 use plimsoll_graph::{Family, GpuCatalogue};
 use plimsoll_model::{
-    BoostedSettings, CalibrationSettings, DeviceKind, InputSettings, NetworkSettings, OutputSettings, Settings,
+    BaseSettings, BoostedSettings, CalibrationSettings, DeviceKind, InputSettings, NetworkSettings, OutputSettings, Settings,
     TrainingSettings,
 };
 use serde::Deserialize;
@@ -131,10 +131,13 @@ struct RawEstimator {
     /// or trees. What follows is of networks.
     boosted: Option<BoostedSettings>,
     inputs: Option<InputSettings>,
+    base: Option<BaseSettings>,
     output: Option<OutputSettings>,
     training: Option<TrainingSettings>,
     /// Networks that are fitted side by side and averaged.
     ensemble: Option<usize>,
+    /// `false` leaves out the stage before the fits, and its samples beside the measured ones.
+    pretraining: Option<bool>,
 }
 
 /// An estimator of either kind.
@@ -145,8 +148,13 @@ enum Either {
 
 impl RawEstimator {
     fn check(self, calibration: CalibrationSettings) -> Result<Either> {
-        let Self { name, network, boosted, inputs, output, training, ensemble } = self;
-        let is_plain = inputs.is_none() && output.is_none() && training.is_none() && ensemble.is_none();
+        let Self { name, network, boosted, inputs, base, output, training, ensemble, pretraining } = self;
+        let is_plain = inputs.is_none()
+            && base.is_none()
+            && output.is_none()
+            && training.is_none()
+            && ensemble.is_none()
+            && pretraining.is_none();
         match (network, boosted) {
             (Some(network), None) => {
                 let output = output.unwrap_or_default();
@@ -155,19 +163,20 @@ impl RawEstimator {
                 let settings = Settings {
                     network,
                     inputs: inputs.unwrap_or_default(),
+                    base: base.unwrap_or_default(),
                     output,
                     training: training.unwrap_or_default(),
                     calibration,
                     ensemble: ensemble.unwrap_or(1),
                 };
                 settings.check()?;
-                Ok(Either::Network(NamedSettings { name, settings }))
+                Ok(Either::Network(NamedSettings { name, settings, is_pretrained: pretraining.unwrap_or(true) }))
             }
             (None, Some(settings)) => {
                 ensure!(
                     is_plain,
-                    "estimator: expected `inputs`, `output`, `training` and `ensemble` with a network only, \
-                     found one beside `boosted`"
+                    "estimator: expected `inputs`, `base`, `output`, `training`, `ensemble` and `pretraining` with a \
+                     network only, found one beside `boosted`"
                 );
                 settings.check()?;
                 let name = name.unwrap_or_else(|| "boosted-trees".to_owned());

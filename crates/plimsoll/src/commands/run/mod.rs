@@ -125,7 +125,8 @@ impl Run {
         let folder = self.job_folder(&named.name, fold);
         // Samples that accompany the measured ones stand behind them in the file.
         let measured = self.prepared.samples.len();
-        let company = self.pretraining.as_ref().map_or(0, |stage| stage.company(measured).len());
+        let stage = self.pretraining.as_ref().filter(|_| named.is_pretrained);
+        let company = stage.map_or(0, |stage| stage.company(measured).len());
         let training = split.training.iter().copied().chain(measured..measured + company).collect();
         Job {
             name: named.name.clone(),
@@ -138,7 +139,7 @@ impl Run {
             test: split.test.clone(),
             fold,
             folder,
-            start: self.pretraining.as_ref().map(|_| pretraining::folder(&self.work, &named.name)),
+            start: stage.map(|_| pretraining::folder(&self.work, &named.name)),
             events: self.out.join("events").join(fit_name(&named.name, fold)),
         }
     }
@@ -311,7 +312,7 @@ fn split(config: &Config, keys: &[SplitKey]) -> Result<(Vec<Split>, Split)> {
 /// Fits one estimator of a config in this process.
 pub(super) fn fit_one(config: &Config, named: &NamedSettings, folder: &Path) -> Result<Learned> {
     let prepared = Prepared::load(config)?;
-    let stage = Stage::load(config)?;
+    let stage = if named.is_pretrained { Stage::load(config)? } else { None };
     let keys: Vec<SplitKey> = prepared.samples.iter().map(SplitKey::from).collect();
     let split = Split::ratio(&keys, config.split.by.split_by(), config.split.validation, 0.0, config.split.seed)?;
     let pick = |rows: &[usize]| -> Vec<&Sample> { rows.iter().map(|&row| &prepared.samples[row]).collect() };

@@ -42,9 +42,10 @@ impl Stage {
         self.prepared.write_samples(&samples_path(work), &[])
     }
 
-    /// One fit for each estimator.
+    /// One fit for each estimator that goes through it.
     pub(super) fn jobs(&self, config: &Config, work: &Path, events: &Path) -> Vec<Job> {
-        config.estimators.iter().map(|named| self.job(config, named, work, events)).collect()
+        let pretrained = config.estimators.iter().filter(|named| named.is_pretrained);
+        pretrained.map(|named| self.job(config, named, work, events)).collect()
     }
 
     fn job(&self, config: &Config, named: &NamedSettings, work: &Path, events: &Path) -> Job {
