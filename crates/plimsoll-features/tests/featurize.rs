@@ -1,7 +1,8 @@
 //! The promises of `featurize`: finite numbers, matching names, no dependence on anything but the workload.
 
-use plimsoll_features::{FeatureSchema, MAX_LAYERS, featurize};
+use plimsoll_features::{FeatureSchema, MAX_LAYERS, featurize, featurize_simulated};
 use plimsoll_graph::{Activation, DType, Family, GpuCatalogue, Graph, GraphBuilder, Shape, TrainingSetup, Workload};
+use plimsoll_simulate::Simulation;
 
 fn mlp(depth: u64) -> Graph {
     let mut builder = GraphBuilder::new("mlp", Family::Mlp);
@@ -63,4 +64,22 @@ fn torchinfo_would_print_the_same_total() {
         let expected = bytes / f64::from(1 << 20);
         assert!((mib / expected - 1.0).abs() < 1e-3, "{name}: {mib}, expected {expected}");
     }
+}
+
+#[test]
+fn convolutions_without_workspace_show_in_the_share_of_single_precision() {
+    let mut builder = GraphBuilder::new("cnn", Family::Cnn);
+    let mut value = builder.input("x", Shape::batched(&[3, 64, 64]), DType::Float32);
+    for index in 0..3 {
+        value = builder.conv2d(&format!("conv{index}"), value, 256, 3, 1, 1, true).expect("fits");
+    }
+    let gpu = GpuCatalogue::built_in().find("a100-40").expect("known").clone();
+    let graph = builder.finish(&[value]).expect("valid");
+    let workload = Workload::new(graph, TrainingSetup::new(32), gpu).expect("valid");
+    let roomy = Simulation::of(&workload);
+    let starved = Simulation { starved_flops: 1e12, ..roomy.clone() };
+    let names = FeatureSchema::current().summary;
+    let place = names.iter().position(|name| name == "fed_fp32").expect("a feature");
+    let share = |simulation| featurize_simulated(&workload, simulation).summary[place];
+    assert!(share(&starved) > 2.0 * share(&roomy), "{} {}", share(&starved), share(&roomy));
 }

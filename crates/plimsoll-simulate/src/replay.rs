@@ -25,6 +25,8 @@ pub struct Replay {
     pub largest_workspace_bytes: u64,
     /// How often the cache was given back because a request did not fit.
     pub retries: u64,
+    /// Operations of those convolutions of a step that found no room for their workspace.
+    pub starved_flops: u64,
     /// Set when the capacity did not suffice.
     pub out_of_memory: Option<OutOfMemory>,
 }
@@ -123,6 +125,7 @@ fn run(
         tried: HashSet::new(),
         has_handle: [false; 2],
         largest_workspace: 0,
+        starved_flops: 0,
         ledger: Ledger::new(workload.graph()),
         step: 0,
         phase: Phase::Startup,
@@ -138,6 +141,7 @@ fn run(
         allocated_bytes: run.allocator.peak_allocated_bytes(),
         largest_workspace_bytes: run.largest_workspace,
         retries: run.allocator.retries(),
+        starved_flops: run.starved_flops,
         out_of_memory,
     }
 }
@@ -154,6 +158,8 @@ struct Run<'a, W> {
     /// Whether the forward and the backward thread have a cuBLAS handle.
     has_handle: [bool; 2],
     largest_workspace: u64,
+    /// Of the convolutions of this pass that went without their workspace.
+    starved_flops: u64,
     ledger: Ledger,
     step: usize,
     phase: Phase,
@@ -244,6 +250,7 @@ impl<W: FnMut(Moment<'_>)> Run<'_, W> {
     fn events(&mut self, step: &mut Prepared<'_>, held: &mut Held, zeroes: bool) -> Step {
         let trace = step.trace;
         self.node = None;
+        self.starved_flops = 0;
         for event in &trace.events {
             match *event {
                 Event::Allocate(id) if self.is_prefetched(trace.buffers[id.0 as usize]) => {}
@@ -341,7 +348,9 @@ impl<W: FnMut(Moment<'_>)> Run<'_, W> {
         if self.workload.setup().cudnn_benchmark && self.tried.insert(shape) {
             self.benchmark(bytes.largest);
         }
-        let _ = self.workspace(bytes.first);
+        if !self.workspace(bytes.first) {
+            self.starved_flops = self.starved_flops.saturating_add(shape.flops());
+        }
     }
 
     /// Trying the algorithms for a new shape, PyTorch takes the largest workspace, or half of it until it fits, and

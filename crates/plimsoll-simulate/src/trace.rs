@@ -111,6 +111,12 @@ impl Convolution {
         let per_output = (self.input[0] / self.groups.max(1)).saturating_mul(self.kernel[0] * self.kernel[1]);
         self.output[0].saturating_mul(per_output)
     }
+
+    /// Operations, a multiply-add counting two; the same in every direction.
+    pub fn flops(&self) -> u64 {
+        let positions = self.output_elements() / self.output[0].max(1);
+        self.filter_elements().saturating_mul(positions).saturating_mul(2)
+    }
 }
 
 /// What a node keeps and writes, in bytes.

@@ -5,7 +5,9 @@ use plimsoll_simulate::{Activity, HostTime, StepTime};
 use super::{Entries, Subject};
 
 pub(super) fn add(entries: &mut Entries, subject: Option<&Subject<'_>>) {
-    let time = subject.map(|subject| StepTime::of(subject.workload)).unwrap_or_default();
+    let time = subject
+        .map(|subject| StepTime::starved(subject.workload, subject.simulation.starved_flops))
+        .unwrap_or_default();
     let host_us = subject.map(|subject| HostTime::of(subject.workload).total_us()).unwrap_or_default();
     let fed = Activity::with_host(&time, host_us);
     // Ratios as the counters show them, with a GPU that waits for its data.

@@ -2,20 +2,19 @@
 
 use plimsoll_graph::{Conv, Node};
 
-use super::kernel::{Kernel, KernelKind, Pipe};
+use super::algorithm::{Algorithm, Shape, VECTOR, is_plain_3_by_3};
+use super::kernel::{Kernel, KernelKind};
 use super::lower::Passes;
 use super::matrix::Product;
 use super::scene::Scene;
 use crate::trace::Direction;
 
-/// Up to so many filters cuDNN runs the forward pass without TF32, which shows in counters and in workspaces.
-const NARROW_FILTERS: f64 = 48.0;
-/// Such kernels gather their inputs element by element and reach this much of what a plain product does.
+/// Kernels that gather their inputs element by element reach this much of what a plain product does.
 const NARROW_SHARE: f64 = 0.5;
-/// With fewer input channels than a vector holds, nothing but the data gradient runs on tensor cores.
-const NARROW_CHANNELS: f64 = 4.0;
-/// Channels that are loaded at once in single precision.
-const VECTOR: f64 = 4.0;
+/// Winograd's tiles of 4 by 4 make 16 products do the work of 36.
+const WINOGRAD_SAVING: f64 = 36.0 / 16.0;
+/// What such a kernel reaches beside transforming its tiles.
+const WINOGRAD_EFFICIENCY: f64 = 0.6;
 
 /// A convolution as the products that cuDNN makes of it.
 pub(super) fn convolution(scene: &Scene, node: &Node, conv: &Conv) -> Passes {
@@ -40,15 +39,24 @@ pub(super) fn convolution(scene: &Scene, node: &Node, conv: &Conv) -> Passes {
     let (input_bytes, output_bytes) = (inputs * width, outputs * width);
     let mut passes = Passes::default();
     let depthwise = per_group < 4.0 && groups > 1.0;
+    let allowed = scene.pipe(true);
+    let row = scene.extent_from_end(node.inputs.first(), 0);
+    let shape = Shape { channels: per_group, filters, row, is_plain_3_by_3: is_plain_3_by_3(conv) };
     let product = |direction, m, n, k, read, write| {
-        let (pipe, padding) = unit(scene, direction, per_group, filters);
+        let algorithm = shape.algorithm(allowed, direction);
+        let pipe = algorithm.pipe(allowed);
         let product = Product { m, n, k, count: groups, width, pipe };
         let mut kernel = product.kernel(&scene.machine, KernelKind::Convolution);
         // Neighbouring positions read the same inputs: traffic is the tensors', not the unrolled matrix's.
         (kernel.read_bytes, kernel.write_bytes) = (read, write);
-        kernel.padding *= padding;
-        if pipe == Pipe::Fp32 && scene.pipe(true) == Pipe::Tf32 {
-            kernel.efficiency *= NARROW_SHARE;
+        kernel.padding *= shape.padding(pipe);
+        match algorithm {
+            Algorithm::Product => {}
+            Algorithm::Gather => kernel.efficiency *= NARROW_SHARE,
+            Algorithm::Winograd => {
+                kernel.flops /= WINOGRAD_SAVING;
+                kernel.efficiency = WINOGRAD_EFFICIENCY;
+            }
         }
         kernel.channels = per_group;
         kernel.aligned = per_group % VECTOR == 0.0 && filters % VECTOR == 0.0;
@@ -100,25 +108,4 @@ pub(super) fn convolution(scene: &Scene, node: &Node, conv: &Conv) -> Passes {
         passes.backward.push(Kernel::reduction(outputs, channels_out, output_bytes));
     }
     passes
-}
-
-/// The units that a convolution of so many channels runs on, and what padding them costs.
-fn unit(scene: &Scene, direction: Direction, channels: f64, filters: f64) -> (Pipe, f64) {
-    let mut pipe = scene.pipe(true);
-    let narrow = match direction {
-        Direction::Forward => filters <= NARROW_FILTERS || channels < NARROW_CHANNELS,
-        Direction::DataGradient => false,
-        Direction::FilterGradient => channels < NARROW_CHANNELS,
-    };
-    if pipe == Pipe::Tf32 && narrow {
-        pipe = Pipe::Fp32;
-    }
-    let step = match pipe {
-        Pipe::Fp32 => 1.0,
-        Pipe::Tf32 => VECTOR,
-        Pipe::Half => 2.0 * VECTOR,
-    };
-    // Channels are padded to whole vectors.
-    let padded = |count: f64| (count / step).ceil() * step / count;
-    (pipe, padded(channels) * padded(filters))
 }

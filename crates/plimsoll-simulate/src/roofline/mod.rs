@@ -6,6 +6,7 @@
 //! constants are round figures of PyTorch on a recent host, and learned estimators correct what they get wrong.
 
 mod activity;
+mod algorithm;
 mod attention;
 mod convolution;
 mod host;

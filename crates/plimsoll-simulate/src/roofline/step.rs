@@ -3,13 +3,20 @@
 use plimsoll_graph::Workload;
 
 use super::activity::Activity;
-use super::kernel::{Kernel, KernelKind};
+use super::kernel::{Kernel, KernelKind, Pipe};
 use super::lower::kernels;
 use super::machine::{Launch, Machine};
+use super::scene::Scene;
 use crate::replay::Phase;
 
 /// A kernel shorter than this is dominated by starting and ending, microseconds.
 const SHORT_US: f64 = 10.0;
+/// What a convolution without workspace reaches of the peak of ordinary units.
+const STARVED_EFFICIENCY: f64 = 0.6;
+/// What the same convolution reaches on tensor cores with its workspace.
+const FED_EFFICIENCY: f64 = 0.5;
+/// Warps that it keeps resident of those that fit: two blocks of 256 threads fill the registers.
+const STARVED_OCCUPANCY: f64 = 0.25;
 
 /// Where the time of a training step goes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -71,6 +78,41 @@ impl StepTime {
         time
     }
 
+    /// The same where convolutions of so many operations a micro-batch find no room for their workspace, as
+    /// [`Simulation::starved_flops`](crate::Simulation::starved_flops) tells. Nearly all that tensor cores can do with
+    /// TF32 needs one, to change the tensors' layout; what is left runs on ordinary units.
+    pub fn starved(workload: &Workload, flops: f64) -> Self {
+        let mut time = Self::of(workload);
+        if Scene::of(workload).pipe(true) == Pipe::Tf32 && flops > 0.0 {
+            let micro_batches = workload.setup().gradient_accumulation as f64;
+            time.starve(&Machine::of(workload.gpu()), flops * micro_batches);
+        }
+        time
+    }
+
+    fn starve(&mut self, machine: &Machine, flops: f64) {
+        let tensor_us = (flops / machine.flops_per_us(Pipe::Tf32)).min(self.tensor_us);
+        let fp32_us = tensor_us * machine.flops_per_us(Pipe::Tf32) / machine.flops_per_us(Pipe::Fp32);
+        let starved_us = fp32_us / STARVED_EFFICIENCY;
+        let more_us = (starved_us - tensor_us / FED_EFFICIENCY).max(0.0);
+        self.compute_us += fp32_us - tensor_us;
+        self.tensor_us -= tensor_us;
+        self.fp32_us += fp32_us;
+        // Averages over the time of kernels keep what they are.
+        let (all, convolutions) = (1.0 + ratio(more_us, self.busy_us), 1.0 + ratio(more_us, self.convolution_us));
+        self.log_waves_us *= all;
+        self.backward_us *= all;
+        self.log_channels_us *= convolutions;
+        self.unaligned_us *= convolutions;
+        for total in
+            [&mut self.busy_us, &mut self.step_us, &mut self.active_us, &mut self.matrix_us, &mut self.convolution_us]
+        {
+            *total += more_us;
+        }
+        self.resident_us += STARVED_OCCUPANCY * more_us;
+        self.fp32_matrix_us = (self.fp32_matrix_us + starved_us).min(self.matrix_us);
+    }
+
     /// The shares of the step's time in which parts of the GPU work.
     pub fn activity(&self) -> Activity {
         Activity::with_host(self, 0.0)
@@ -127,4 +169,8 @@ impl StepTime {
             self.unaligned_us += busy_us;
         }
     }
+}
+
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
 }

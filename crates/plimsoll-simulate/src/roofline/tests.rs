@@ -7,6 +7,7 @@ use plimsoll_graph::{
 use super::*;
 use crate::cost::node_cost;
 use crate::replay::Phase;
+use crate::{Simulation, step_trace};
 
 fn gpu(name: &str) -> Gpu {
     GpuCatalogue::built_in().find(name).expect("known").clone()
@@ -110,6 +111,90 @@ fn tensor_cores_take_convolutions_unasked_and_products_when_told() {
     assert!(tensor_share(mlp(1024, 4), Precision::AmpFp16, "v100-32") > 0.5);
     assert!(
         tensor_share(cnn(32, 28), Precision::Fp32, "a100-40") < tensor_share(cnn(64, 28), Precision::Fp32, "a100-40")
+    );
+}
+
+/// Units and operations of the kernels of the last convolution: forward, data gradient, filter gradient.
+fn last_convolution(channels: u64, side: u64, on: &str) -> Vec<(Pipe, f64)> {
+    let mut builder = GraphBuilder::new("pair", Family::Cnn);
+    let input = builder.input("x", Shape::batched(&[3, side, side]), DType::Float32);
+    let value = builder.conv2d("first", input, channels, 3, 1, 1, true).expect("fits");
+    let value = builder.conv2d("last", value, channels, 3, 1, 1, true).expect("fits");
+    let all = kernels(&workload(builder.finish(&[value]).expect("valid"), 32, on));
+    let last = all.iter().filter_map(|kernel| kernel.node).max();
+    let of_last = all.iter().filter(|kernel| kernel.kind == KernelKind::Convolution && kernel.node == last);
+    of_last.map(|kernel| (kernel.pipe, kernel.flops)).collect()
+}
+
+#[test]
+fn few_channels_keep_convolutions_on_ordinary_units() {
+    let pipes = |channels, side, on| -> Vec<Pipe> {
+        last_convolution(channels, side, on).into_iter().map(|(pipe, _)| pipe).collect()
+    };
+    assert_eq!(pipes(64, 112, "a100-40"), [Pipe::Tf32; 3]);
+    assert_eq!(pipes(45, 112, "a100-40"), [Pipe::Fp32, Pipe::Tf32, Pipe::Tf32]);
+    assert_eq!(pipes(38, 112, "a100-40"), [Pipe::Fp32, Pipe::Fp32, Pipe::Tf32]);
+    assert_eq!(pipes(2, 112, "a100-40"), [Pipe::Fp32; 3]);
+    // Whole vectors of channels and of rows.
+    assert_eq!(pipes(48, 112, "h100-80"), [Pipe::Tf32; 3]);
+    assert_eq!(pipes(48, 110, "h100-80"), [Pipe::Fp32, Pipe::Tf32, Pipe::Tf32]);
+    assert_eq!(pipes(64, 112, "v100-32"), [Pipe::Fp32; 3]);
+}
+
+#[test]
+fn winograd_saves_products_where_it_stands_in_for_tensor_cores_only() {
+    let flops = |on| last_convolution(38, 112, on)[1].1;
+    assert_eq!(flops("v100-32") / flops("a100-40"), 2.25);
+}
+
+#[test]
+fn convolutions_without_room_for_their_workspace_leave_tensor_cores() {
+    let graph = cnn(300, 56);
+    let of = |memory_mib| {
+        let gpu = Gpu { memory_mib, ..gpu("a100-40") };
+        let workload = Workload::new(graph.clone(), TrainingSetup::new(32), gpu).expect("valid");
+        let simulation = Simulation::of(&workload);
+        (workload, simulation)
+    };
+    let (_, roomy) = of(40_960);
+    assert!(roomy.fits() && roomy.starved_flops == 0.0);
+    let peak = roomy.peak_mib() as u64;
+    // Less and less memory, until the job runs without a workspace or does not run.
+    let (workload, tight) = (1..100)
+        .map(|percent| of(peak * (100 - percent) / 100))
+        .find(|(_, simulation)| !simulation.fits() || simulation.starved_flops > 0.0)
+        .expect("some memory is too little");
+    assert!(tight.fits() && tight.starved_flops > 0.0);
+    let all: u64 = step_trace(&workload).convolutions.iter().map(crate::Convolution::flops).sum();
+    assert!(tight.starved_flops <= all as f64);
+
+    let (fed, starved) = (StepTime::of(&workload), StepTime::starved(&workload, tight.starved_flops));
+    check(&starved);
+    assert_eq!(StepTime::starved(&workload, 0.0), fed);
+    assert!(starved.step_us > fed.step_us && starved.tensor_us < fed.tensor_us);
+    assert!(starved.activity().fp32 > fed.activity().fp32);
+    for flops in [1.0, 1e12, 1e300, f64::INFINITY, f64::NAN] {
+        let time = StepTime::starved(&workload, flops);
+        check(&time);
+        assert!(time.tensor_us >= 0.0 && time.matrix_us <= time.busy_us * (1.0 + 1e-9), "{time:?}");
+    }
+}
+
+#[test]
+fn nothing_starves_without_tf32() {
+    let workload = workload(cnn(64, 56), 32, "v100-32");
+    assert_eq!(StepTime::starved(&workload, 1e12), StepTime::of(&workload));
+}
+
+#[test]
+fn convolutions_count_the_operations_of_their_nodes() {
+    let workload = workload(cnn(50, 30), 8, "a100-40");
+    let trace = step_trace(&workload);
+    let forward = trace.convolutions.iter().filter(|shape| shape.direction == crate::Direction::Forward);
+    let counted = workload.graph().nodes().iter().filter(|node| matches!(node.op, plimsoll_graph::Op::Conv(_)));
+    assert_eq!(
+        forward.map(crate::Convolution::flops).sum::<u64>(),
+        counted.map(|node| node_cost(&workload, node).flops).sum::<u64>()
     );
 }
 
