@@ -200,8 +200,8 @@ fn bin_probabilities(learned: &Learned, samples: &[&Sample]) -> Vec<f32> {
     let OutputSettings::Bins { count, .. } = description.settings.output else {
         unreachable!("only classifiers have the output");
     };
-    let base = description.settings.base;
-    let table = Table::new(samples, &description.scaler, Widths::current(), network.reads_layers(), base);
+    let settings = &description.settings;
+    let table = Table::new(samples, &description.scaler, Widths::current(), network.reads_layers(), settings);
     let rows: Vec<usize> = (0..samples.len()).collect();
     let outputs = network.forward(&table.batch(&rows, &weights::device(network)));
     let logits = outputs.bin_logits.expect("the network was built for its output").into_data();

@@ -55,7 +55,13 @@ impl FeatureSchema {
         crate::summary::simulated()
     }
 
-    /// The same in [`FeatureSchema::layer`].
+    /// Places in [`FeatureSchema::summary`] of what the roofline says of GPUTL, GRACT, SMACT, SMOCC, FP32A and DRAMA, as
+    /// ratios.
+    pub fn activity_summary() -> [usize; 6] {
+        crate::summary::activity()
+    }
+
+    /// The same as [`FeatureSchema::simulated_summary`] in [`FeatureSchema::layer`].
     pub fn simulated_layer() -> Vec<usize> {
         crate::layer::simulated()
     }

@@ -1,11 +1,12 @@
 //! Rows packed for training, and batches gathered from them.
 
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
-use plimsoll_dataset::{Label, Outcome, Sample, Scaler};
+use plimsoll_dataset::{Label, Outcome, Sample, Scaler, UTILISATION};
+use plimsoll_features::FeatureSchema;
 
 use crate::network::Widths;
 use crate::network::labels::{self, QUANTITIES};
-use crate::settings::BaseSettings;
+use crate::settings::{BaseSettings, Settings};
 
 /// Samples as flat host vectors, features already scaled: packed once, gathered every step.
 #[derive(Debug, Clone)]
@@ -13,6 +14,9 @@ pub struct Table {
     widths: Widths,
     with_layers: bool,
     base: BaseSettings,
+    /// Places of the roofline's ratios in the summary; none where it is not to be seen.
+    activity_places: Option<[usize; UTILISATION.len()]>,
+    activity: Vec<f32>,
     offsets: Vec<usize>,
     tokens: Vec<u16>,
     layers: Vec<f32>,
@@ -29,19 +33,22 @@ pub struct Table {
 }
 
 impl Table {
-    /// Scales and packs samples. Sequences are left out where no network reads them; `base` is what estimates correct.
+    /// Scales and packs samples, as much of them as the settings let a network see. Sequences are left out where none
+    /// reads them.
     pub fn new(
         samples: &[&Sample],
         scaler: &Scaler,
         widths: Widths,
         with_layers: bool,
-        base: BaseSettings,
+        settings: &Settings,
     ) -> Self {
         let rows = samples.len();
         let mut table = Self {
             widths,
             with_layers,
-            base,
+            base: settings.base,
+            activity_places: settings.sees_roofline().then(FeatureSchema::activity_summary),
+            activity: Vec::with_capacity(rows * UTILISATION.len()),
             offsets: vec![0],
             tokens: Vec::new(),
             layers: Vec::new(),
@@ -78,6 +85,10 @@ impl Table {
         self.gpu.extend(&features.gpu);
         scaler.scale_gpu(&mut self.gpu[start..]);
         self.simulated_mib.extend(self.base.quantities(features.analytic));
+        self.activity.extend(match self.activity_places {
+            Some(places) => places.map(|place| logit(features.summary[place])),
+            None => [0.0; UTILISATION.len()],
+        });
         self.labels.push(sample.label);
         let (memory, is_measured) = match sample.outcome {
             Outcome::Measured { peak_mib } => (peak_mib, true),
@@ -121,6 +132,7 @@ impl Table {
             summary: matrix(&self.summary, self.widths.summary),
             gpu: matrix(&self.gpu, self.widths.gpu),
             simulated_mib: matrix(&self.simulated_mib, QUANTITIES),
+            activity: matrix(&self.activity, UTILISATION.len()),
             parts: self.of_labels(rows, labels::parts, device),
             label: self.of_labels(rows, labels::shift, device),
             sequence: self.with_layers.then(|| self.sequence(rows, device)),
@@ -187,6 +199,14 @@ impl Table {
     }
 }
 
+/// The least and the most that a roofline's ratio counts as: its logit stays within what a network can make up for.
+pub const ACTIVITY_RANGE: [f32; 2] = [0.002, 0.998];
+
+fn logit(ratio: f32) -> f32 {
+    let ratio = ratio.clamp(ACTIVITY_RANGE[0], ACTIVITY_RANGE[1]);
+    (ratio / (1.0 - ratio)).ln()
+}
+
 /// Inputs of a network.
 #[derive(Debug, Clone)]
 pub struct Batch {
@@ -197,7 +217,9 @@ pub struct Batch {
     /// What the simulator says in MiB, unscaled, `[b, 3]`: reserved by the allocator, context and libraries, alive at
     /// the peak.
     pub simulated_mib: Tensor<2>,
-    /// One for each of these that the label definition adds up, `[b, 3]`.
+    /// Logits of what the roofline says of utilisation, `[b, 6]`; zero where a network is not to see it.
+    pub activity: Tensor<2>,
+    /// One for each of these quantities that the label definition adds up, `[b, 3]`.
     pub parts: Tensor<2>,
     /// One for the definition that is not the device-wide reading, `[b, 4]`.
     pub label: Tensor<2>,

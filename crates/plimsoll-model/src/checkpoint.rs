@@ -26,7 +26,7 @@ use crate::network::{Network, Widths};
 use crate::settings::Settings;
 
 /// The format's version: raised when settings no longer describe the same network.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Name of the description inside a checkpoint folder.
 const DESCRIPTION: &str = "checkpoint.json";
 /// Name of the weights inside a checkpoint folder.

@@ -193,7 +193,7 @@ impl Learned {
 
     fn answers_of(&self, network: &Network, samples: &[&Sample]) -> Vec<Answer> {
         let Description { scaler, settings, .. } = &self.description;
-        let table = Table::new(samples, scaler, Widths::current(), network.reads_layers(), settings.base);
+        let table = Table::new(samples, scaler, Widths::current(), network.reads_layers(), settings);
         let mut order: Vec<usize> = (0..samples.len()).collect();
         order.sort_by_key(|&row| table.length(row));
         let mut answers = vec![Answer::default(); samples.len()];

@@ -52,6 +52,13 @@ impl Settings {
     }
 }
 
+impl Settings {
+    /// Whether utilisation is told by what the roofline lacks, or without it.
+    pub fn sees_roofline(&self) -> bool {
+        self.inputs != InputSettings::Graph
+    }
+}
+
 /// Which part of the training rows is kept out of the fit, to make bounds hold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]

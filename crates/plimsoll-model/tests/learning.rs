@@ -5,7 +5,9 @@ mod support;
 use plimsoll_dataset::{Label, Outcome, Sample};
 use plimsoll_features::FeatureSchema;
 use plimsoll_graph::Family;
-use plimsoll_model::{BinEstimate, Bounds, Estimate, Estimator, Fit, InputSettings, LEVELS, Learned, OutputSettings};
+use plimsoll_model::{
+    BaseSettings, BinEstimate, Bounds, Estimate, Estimator, Fit, InputSettings, LEVELS, Learned, OutputSettings,
+};
 use support::{SILENT, fit, mlp, one_at_a_time, samples, transformer};
 
 fn refs(samples: &[Sample]) -> Vec<&Sample> {
@@ -218,6 +220,91 @@ fn networks_side_by_side_are_kept_and_averaged() {
     let single = fit(transformer(0.0), 20, &SILENT).fit(&refs(&samples), &[]).expect("fits");
     assert_eq!(learned.description().parameters, 3 * single.description().parameters);
     assert_ne!(memory(&learned.estimate(&refs(&samples))), memory(&single.estimate(&refs(&samples))));
+}
+
+#[test]
+fn networks_side_by_side_judge_each_other() {
+    let _turn = one_at_a_time();
+    let samples = with_spikes(300);
+    let (training, new) = samples.split_at(200);
+    let mut settings = fit(mlp(), 40, &SILENT);
+    settings.settings.ensemble = 3;
+    settings.settings.training.weight_decay = 1.0;
+    let learned = settings.fit(&refs(training), &[]).expect("fits");
+    let overall = &learned.description().calibration.as_ref().expect("calibrated").overall;
+    assert_eq!(overall.rows, training.len(), "every row is new to one of the networks");
+    let holds = learned.estimate(&refs(new)).iter().zip(new).filter(|(estimate, sample)| {
+        estimate.bounds.expect("calibrated").p90 >= sample.outcome.peak_mib().expect("measured")
+    });
+    let share = holds.count() as f64 / new.len() as f64;
+    // Three standard deviations of what 200 rows promise and 100 show.
+    assert!((share - 0.9).abs() < 3.0 * (0.9 * 0.1 * (1.0 / 200.0 + 1.0 / 100.0) as f64).sqrt(), "{share}");
+    let widths = |of: fn(&Sample) -> bool| {
+        let widths: Vec<f64> = learned
+            .estimate(&refs(new))
+            .iter()
+            .zip(new)
+            .filter(|(_, sample)| of(sample))
+            .map(|(estimate, _)| estimate.bounds.map_or(0.0, |bounds| bounds.p95 / bounds.p50 - 1.0))
+            .collect();
+        widths.iter().sum::<f64>() / widths.len() as f64
+    };
+    let (varied, steady) = (widths(|row| row.family == Family::Cnn), widths(|row| row.family != Family::Cnn));
+    assert!(varied > 0.02 && steady < 0.6 * varied, "{varied} against {steady}");
+}
+
+#[test]
+fn networks_side_by_side_may_start_from_one() {
+    let _turn = one_at_a_time();
+    let samples = samples(40);
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let mut first = fit(mlp(), 20, &SILENT);
+    first.folder = Some(folder.path().into());
+    let one = first.fit(&refs(&samples), &[]).expect("fits");
+    let mut settings = fit(mlp(), 4, &SILENT);
+    settings.settings.ensemble = 3;
+    settings.start = Some(folder.path().into());
+    let several = settings.fit(&refs(&samples), &[]).expect("fits");
+    assert_eq!(several.network().members.len(), 3);
+    assert_eq!(several.description().scaler, one.description().scaler);
+    // Each is fitted without another third of the rows, so that they differ; alike they would be the same network.
+    assert!(mape(&several, &samples) < 1.5 * mape(&one, &samples) + 1.0);
+    let mut other = fit(mlp(), 4, &SILENT);
+    other.settings.ensemble = 3;
+    assert_ne!(memory(&several.estimate(&refs(&samples))), {
+        let fresh = other.fit(&refs(&samples), &[]).expect("fits");
+        memory(&fresh.estimate(&refs(&samples)))
+    });
+    settings.settings.ensemble = 2;
+    settings.start = None;
+    settings.folder = Some(folder.path().into());
+    let two = settings.fit(&refs(&samples), &[]).expect("fits");
+    settings.folder = None;
+    settings.settings.ensemble = 3;
+    settings.start = Some(folder.path().into());
+    assert_eq!(two.network().members.len(), 2);
+    assert!(settings.fit(&refs(&samples), &[]).is_err(), "three do not start from two");
+}
+
+#[test]
+fn without_a_simulator_or_a_gpu_estimates_do_not_see_them() {
+    let _turn = one_at_a_time();
+    let samples = samples(24);
+    let change = |change: fn(&mut Sample)| {
+        let mut changed = samples.clone();
+        changed.iter_mut().for_each(change);
+        changed
+    };
+    let mut blind = fit(mlp(), 10, &SILENT);
+    blind.settings.base = BaseSettings::Torchinfo;
+    let learned = blind.fit(&refs(&samples), &[]).expect("fits");
+    let changed = change(|sample| sample.features.analytic.reserved_mib *= 2.0);
+    assert_eq!(memory(&learned.estimate(&refs(&samples))), memory(&learned.estimate(&refs(&changed))));
+    let mut blind = fit(mlp(), 10, &SILENT);
+    blind.settings.inputs = InputSettings::WithoutGpu;
+    let learned = blind.fit(&refs(&samples), &[]).expect("fits");
+    let changed = change(|sample| sample.features.gpu.iter_mut().for_each(|number| *number += 1.0));
+    assert_eq!(memory(&learned.estimate(&refs(&samples))), memory(&learned.estimate(&refs(&changed))));
 }
 
 #[test]

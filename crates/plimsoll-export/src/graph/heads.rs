@@ -1,7 +1,9 @@
 //! The output heads of the graph.
 
 use plimsoll_dataset::Label;
+use plimsoll_features::FeatureSchema;
 use plimsoll_model::OutputSettings;
+use plimsoll_model::batch::ACTIVITY_RANGE;
 use plimsoll_model::network::{
     CONTEXT_RANGE, LEAST_MIB, LIVE_RANGE, LOG_SCALE_CENTRE, LOG_SCALE_RANGE, RESERVED_RANGE, labels,
 };
@@ -82,23 +84,40 @@ pub(super) fn mean(writer: &mut Writer, parts: &[HeadValues]) -> HeadValues {
     }
 }
 
+/// Logits of what the roofline says of utilisation, from the raw summary: `[batch, 6]`.
+pub(super) fn activity(writer: &mut Writer, summary: &Value) -> Value {
+    let places = FeatureSchema::activity_summary().map(|place| place as i64);
+    let places = writer.builder().wholes(&places);
+    let axis = vec![Attribute::Int("axis", 1)];
+    let ratios = writer.builder().node("Gather", "activity.ratios", &[summary, &places], axis);
+    let [low, high, one] = [ACTIVITY_RANGE[0], ACTIVITY_RANGE[1], 1.0].map(|number| writer.builder().scalar(number));
+    let ratios = writer.plain("Max", "activity.raised", &[&ratios, &low]);
+    let ratios = writer.plain("Min", "activity.lowered", &[&ratios, &high]);
+    let rest = writer.plain("Sub", "activity.rest", &[&one, &ratios]);
+    let odds = writer.plain("Div", "activity.odds", &[&ratios, &rest]);
+    writer.plain("Log", "activity.logits", &[&odds])
+}
+
 /// Estimates of memory and utilisation, in the order of [`crate::interface::outputs`].
 ///
 /// # Shapes
-/// `simulated` is `[batch, 3]`, raw; `label` is `[batch]`.
+/// `simulated` is `[batch, 3]`, raw; `label` is `[batch]`; `activity` is `[batch, 6]`, logits that utilisation starts from.
 pub(super) fn outputs(
     writer: &mut Writer,
     values: &HeadValues,
     output: &OutputSettings,
     is_fitted: [bool; 6],
-    simulated: &Value,
-    label: &Value,
+    (simulated, label, activity): (&Value, &Value, Option<&Value>),
 ) -> Vec<Value> {
     let mut outputs = match *output {
         OutputSettings::Regression => regression(writer, &values.memory, simulated, label),
         OutputSettings::Bins { width_mib, estimate, .. } => bins(writer, &values.memory, width_mib, estimate.share()),
     };
-    let ratios = writer.plain("Sigmoid", "heads.utilisation.ratios", &[&values.utilisation]);
+    let logits = match activity {
+        Some(activity) => writer.plain("Add", "heads.utilisation.logits", &[&values.utilisation, activity]),
+        None => values.utilisation.clone(),
+    };
+    let ratios = writer.plain("Sigmoid", "heads.utilisation.ratios", &[&logits]);
     // What was never recorded was never learned: its column is 0 instead of an untrained number.
     let fitted = is_fitted.map(|fitted| f32::from(u8::from(fitted)));
     let fitted = writer.builder().tensor("heads.utilisation.fitted", &[fitted.len()], &fitted);

@@ -114,8 +114,9 @@ fn network(writer: &mut Writer, members: &[Weights], description: &Description, 
     }
     let mean = heads::mean(writer, &parts);
     let is_fitted = description.utilisation_rows.map(|rows| rows > 0);
-    let mut outputs =
-        heads::outputs(writer, &mean, &description.settings.output, is_fitted, &inputs.simulated, &inputs.label);
+    let activity = description.settings.sees_roofline().then(|| heads::activity(writer, &inputs.summary));
+    let starts = (&inputs.simulated, &inputs.label, activity.as_ref());
+    let mut outputs = heads::outputs(writer, &mean, &description.settings.output, is_fitted, starts);
     let ood = bounds::out_of_distribution(writer, &description.familiarity, &inputs.summary, &inputs.gpu)?;
     outputs.push(ood.clone());
     if let Some(calibration) = &description.calibration {

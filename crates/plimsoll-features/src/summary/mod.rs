@@ -39,6 +39,12 @@ pub(crate) fn simulated() -> Vec<usize> {
     (0..names.len()).filter(|&place| is_simulated(&names[place])).collect()
 }
 
+/// Places, in the order of [`names`], of the roofline's ratios behind each utilisation metric.
+pub(crate) fn activity() -> [usize; 6] {
+    let names = names();
+    time::ACTIVITY.map(|wanted| names.iter().position(|name| name == wanted).expect("a feature of this build"))
+}
+
 /// The numbers, in the order of [`names`].
 pub(crate) fn summary(workload: &Workload, simulation: &Simulation, layers: &[Layer]) -> Vec<f32> {
     let mut entries = Entries { names: None, values: Vec::with_capacity(128) };

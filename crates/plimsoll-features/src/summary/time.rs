@@ -4,6 +4,10 @@ use plimsoll_simulate::{Activity, HostTime, StepTime};
 
 use super::{Entries, Subject};
 
+/// What the roofline says of each utilisation metric: GPUTL and GRACT both tell how long any kernel runs.
+pub(super) const ACTIVITY: [&str; 6] =
+    ["fed_busy", "fed_busy", "fed_active", "fed_occupancy", "fed_fp32", "fed_memory"];
+
 pub(super) fn add(entries: &mut Entries, subject: Option<&Subject<'_>>) {
     let time = subject
         .map(|subject| StepTime::starved(subject.workload, subject.simulation.starved_flops))
