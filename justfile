@@ -29,6 +29,11 @@ gpumemnet:
     cargo run --release -- run configs/gpumemnet-cnn.toml
     cargo run --release -- run configs/gpumemnet-transformer.toml
 
+# The estimator in checkpoints/default, as it ships: fitted, then adapted to the GPUs and the older stack of SchedTune.
+shipped:
+    cargo run --release -- run configs/default.toml
+    cargo run --release -- adapt runs/default/checkpoint --data "$PLIMSOLL_DATA/schedtune_5gpu_cnn.csv" --out checkpoints/default
+
 # Every config whose data is there, then all of them on one page: evaluation/leaderboard.csv, .md and .html.
 leaderboard:
     #!/usr/bin/env bash

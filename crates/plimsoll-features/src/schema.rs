@@ -55,10 +55,9 @@ impl FeatureSchema {
         crate::summary::simulated()
     }
 
-    /// Places in [`FeatureSchema::summary`] of what the roofline says of GPUTL, GRACT, SMACT, SMOCC, FP32A and DRAMA, as
-    /// ratios.
-    pub fn activity_summary() -> [usize; 6] {
-        crate::summary::activity()
+    /// Place in [`FeatureSchema::summary`] of what the roofline says of FP32A, as a ratio.
+    pub fn fp32_summary() -> usize {
+        crate::summary::fp32()
     }
 
     /// The same as [`FeatureSchema::simulated_summary`] in [`FeatureSchema::layer`].
@@ -110,17 +109,15 @@ mod tests {
             let place = schema.summary.iter().position(|known| known == name);
             simulated.contains(&place.unwrap_or_else(|| panic!("no feature `{name}`")))
         };
-        for name in
-            [
-                "log_activation_bytes",
-                "log_live_peak_bytes",
-                "log_tensor_sum_bytes",
-                "reserved_mib",
-                "log_peak_workspaces_larger",
-                "spike_risk",
-                "log_step_us",
-            ]
-        {
+        for name in [
+            "log_activation_bytes",
+            "log_live_peak_bytes",
+            "log_tensor_sum_bytes",
+            "reserved_mib",
+            "log_peak_workspaces_larger",
+            "spike_risk",
+            "log_step_us",
+        ] {
             assert!(is_simulated(name), "{name}");
         }
         for name in ["log_parameter_bytes", "parameters_mib", "log_output_bytes", "log_batch_size", "log_count_conv"] {

@@ -131,7 +131,8 @@ impl Fit for BoostedFit {
         self.settings.check()?;
         let division = holdout::divide(training, self.calibration, 1)?;
         let held_out: Vec<&Sample> = division.judges.iter().map(|judge| judge.sample).collect();
-        let fitted: Vec<&Sample> = division.fitted.into_iter().filter(|sample| sample.outcome.peak_mib().is_some()).collect();
+        let fitted: Vec<&Sample> =
+            division.fitted.into_iter().filter(|sample| sample.outcome.peak_mib().is_some()).collect();
         if fitted.len() < 2 {
             return Err(ModelError::Data {
                 what: "the training part".into(),
@@ -157,7 +158,8 @@ impl Fit for BoostedFit {
         let mut trees =
             BoostedTrees { name: self.name.clone(), on: self.settings.on, columns, booster, calibration: None };
         let estimates = trees.log_mib(&held_out);
-        let scores = held_out.iter().zip(estimates).filter_map(|(sample, log)| Scores::of(sample, log, Steps::default()));
+        let scores =
+            held_out.iter().zip(estimates).filter_map(|(sample, log)| Scores::of(sample, log, Steps::default()));
         trees.calibration = Calibration::of(&scores.collect::<Vec<_>>());
         Ok(trees)
     }

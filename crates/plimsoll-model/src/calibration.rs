@@ -293,9 +293,8 @@ mod tests {
 
     #[test]
     fn groups_with_few_rows_take_the_offsets_of_larger_ones() {
-        let row = |label, family, above: f64| {
-            Scores { label, family, above, steps: Steps::default(), is_censored: false }
-        };
+        let row =
+            |label, family, above: f64| Scores { label, family, above, steps: Steps::default(), is_censored: false };
         let device = Label::NvidiaSmiDevice;
         let mut scores: Vec<Scores> = (0..200).map(|index| row(device, Family::Mlp, f64::from(index) / 1e4)).collect();
         scores.extend((0..60).map(|_| row(device, Family::Cnn, 0.5)));

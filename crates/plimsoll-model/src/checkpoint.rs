@@ -24,6 +24,7 @@ use crate::events::Epoch;
 use crate::familiarity::Familiarity;
 use crate::network::{Network, Widths};
 use crate::settings::Settings;
+use crate::strength::Strengths;
 
 /// The format's version: raised when settings no longer describe the same network.
 const VERSION: u32 = 4;
@@ -75,9 +76,9 @@ pub struct Description {
     pub data: DataDescription,
     /// Training rows in which each utilisation metric was recorded. One that never was is not estimated.
     pub utilisation_rows: [usize; 6],
-    /// Share of the fitted correction that rows kept out of the fit bore out; the weights have it in them already.
-    #[serde(default = "whole")]
-    pub strength: f64,
+    /// How much of the fitted correction rows bore out that the fit had not seen.
+    #[serde(default)]
+    pub strength: Strengths,
     /// What makes bounds hold; `None` where the fit had too few rows to keep some out.
     pub calibration: Option<Calibration>,
     /// What was learned of single GPUs after the fit, from a few runs each.
@@ -92,10 +93,6 @@ pub struct Description {
     /// BLAKE3 of the weight file, written by saving. Checkpoints of before it was kept have none, and are not checked.
     #[serde(default)]
     pub weights_hash: String,
-}
-
-const fn whole() -> f64 {
-    1.0
 }
 
 impl Description {
@@ -139,7 +136,7 @@ impl Description {
             data,
             utilisation_rows: [0; 6],
             calibration: None,
-            strength: whole(),
+            strength: Strengths::default(),
             adaptations: Vec::new(),
             familiarity: Familiarity::default(),
             history: Vec::new(),
@@ -201,6 +198,9 @@ fn parse_description(bytes: &[u8], origin: &Path) -> Result<Description> {
     description.scaler.check(&description.schema).map_err(|error| damaged(error.to_string()))?;
     if !description.calibration.as_ref().is_none_or(Calibration::is_sound) {
         return Err(damaged("a calibration with an offset that is no number".into()));
+    }
+    if !description.strength.is_sound() {
+        return Err(damaged("a strength of corrections that cannot be".into()));
     }
     if !description.adaptations.iter().all(Adaptation::is_sound) {
         return Err(damaged("an adaptation to a GPU with a number that cannot be".into()));

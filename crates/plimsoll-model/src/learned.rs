@@ -10,14 +10,16 @@ use plimsoll_dataset::{ContentHasher, Label, Sample};
 use crate::adaptation::{Adaptation, Reading};
 use crate::batch::Table;
 use crate::bounds::Bounds;
-use crate::calibration::{Calibration, Offsets, Scores, Steps, family_of};
+use crate::calibration::{Calibration, Scores, Steps, family_of};
 use crate::checkpoint::{self, Description};
 use crate::error::{ModelError, Result};
 use crate::estimate::Estimate;
 use crate::estimator::Estimator;
 use crate::fit::holdout::Judge;
-use crate::network::{Network, STEPS, Widths};
+use crate::network::labels::QUANTITIES;
+use crate::network::{LEAST_MIB, Network, STEPS, Widths};
 use crate::settings::OutputSettings;
+use crate::strength::Strength;
 
 /// Rows that are run at once.
 const ROWS: usize = 256;
@@ -137,18 +139,26 @@ impl Learned {
     /// Finds the offsets that make bounds hold on rows which the fit has not seen.
     pub(crate) fn calibrate(&mut self, judges: &[Judge<'_>]) {
         let rows = judges.iter().zip(self.answers_unseen(judges));
-        let scores = rows.filter_map(|(judge, answer)| Scores::of(judge.sample, answer.log_memory, answer.steps()));
+        let scores = rows.filter_map(|(judge, answer)| {
+            Scores::of(judge.sample, self.log_memory(judge.sample, &answer), answer.steps())
+        });
         self.description.calibration = Calibration::of(&scores.collect::<Vec<_>>());
     }
 
     /// Logarithms of the estimates of rows by what has not seen them, and of their scales, in their order.
     pub(crate) fn medians_unseen(&self, judges: &[Judge<'_>]) -> Vec<(f64, f64)> {
-        let answers = self.answers_unseen(judges);
-        answers.iter().map(|answer| (answer.log_memory, answer.log_scale.unwrap_or_default())).collect()
+        let rows = judges.iter().zip(self.answers_unseen(judges));
+        rows.map(|(judge, answer)| (self.log_memory(judge.sample, &answer), answer.log_scale.unwrap_or_default()))
+            .collect()
+    }
+
+    /// The logarithm of the estimate, as strong as the fit's corrections are.
+    fn log_memory(&self, sample: &Sample, answer: &Answer) -> f64 {
+        answer.log_memory_at(self.description.strength.get(family_of(&sample.features)))
     }
 
     /// What networks say of rows that they were fitted without, in their order.
-    fn answers_unseen(&self, judges: &[Judge<'_>]) -> Vec<Answer> {
+    pub(crate) fn answers_unseen(&self, judges: &[Judge<'_>]) -> Vec<Answer> {
         let mut by_member: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
         for (index, judge) in judges.iter().enumerate() {
             by_member.entry(judge.member).or_default().push(index);
@@ -168,13 +178,14 @@ impl Learned {
     fn unchanged(&self, samples: &[&Sample]) -> Vec<Estimate> {
         let estimate = |(sample, answer): (&&Sample, Answer)| {
             let calibration = self.description.calibration.as_ref();
+            let log_memory = self.log_memory(sample, &answer);
             let bounds = |calibration: &Calibration| {
-                Bounds::from_logarithms(
-                    answer.log_bounds(calibration.offsets(sample.label, family_of(&sample.features))),
-                )
+                let offsets = calibration.offsets(sample.label, family_of(&sample.features));
+                let steps = answer.steps();
+                Bounds::from_logarithms(std::array::from_fn(|level| log_memory + steps.at(level, offsets)))
             };
             Estimate {
-                peak_memory_mib: Some(answer.log_memory.exp()),
+                peak_memory_mib: Some(log_memory.exp()),
                 log_scale: answer.log_scale.map(f64::exp),
                 bounds: calibration.map(bounds),
                 ood: answer.ood,
@@ -210,21 +221,28 @@ impl Learned {
         let outputs = network.forward(&table.batch(rows, &self.device));
         let numbers = |tensor: Tensor<1>| -> Vec<f64> { tensor.into_data().iter::<f32>().map(f64::from).collect() };
         let utilisation = numbers(burn::tensor::activation::sigmoid(outputs.utilisation_logits).flatten(0, 1));
-        let log_memory: Vec<f64> = match (&self.description.settings.output, outputs.log_memory, outputs.bin_logits) {
+        let memory: Vec<Memory> = match (&self.description.settings.output, outputs.residuals, outputs.bin_logits) {
             (OutputSettings::Bins { width_mib, estimate, .. }, _, Some(logits)) => {
                 let classes: Tensor<1, Int> = logits.argmax(1).squeeze_dim(1);
                 // A class says no more than its bin: one number stands for it.
                 let mib = |class: i64| (class as f64 + estimate.share()) * width_mib;
-                classes.into_data().iter::<i64>().map(|class| mib(class).ln()).collect()
+                classes.into_data().iter::<i64>().map(|class| Memory::Bin { log_mib: mib(class).ln() }).collect()
             }
-            (_, Some(log_memory), _) => numbers(log_memory),
+            (_, Some(residuals), _) => {
+                let residuals = numbers(residuals.flatten(0, 1));
+                let of_row = |(&row, residuals): (&usize, &[f64])| Memory::Corrected {
+                    read_mib: table.read_mib(row),
+                    residuals: std::array::from_fn(|quantity| residuals[quantity]),
+                };
+                rows.iter().zip(residuals.chunks(QUANTITIES)).map(of_row).collect()
+            }
             _ => unreachable!("the network was built for its output"),
         };
         let log_scale = outputs.log_scale.map(numbers);
         let log_quantiles = outputs.log_quantiles.map(|quantiles| numbers(quantiles.flatten(0, 1)));
         for (index, &row) in rows.iter().enumerate() {
             answers[row] = Answer {
-                log_memory: log_memory[index],
+                memory: memory[index],
                 log_scale: log_scale.as_ref().map(|scales| scales[index]),
                 // A classifier learns no spread: what calibration finds is the same for all rows.
                 log_quantiles: log_quantiles
@@ -239,24 +257,52 @@ impl Learned {
 
 /// What a network says of one sample, before calibration.
 #[derive(Debug, Clone, Copy, Default)]
-struct Answer {
-    log_memory: f64,
+pub(crate) struct Answer {
+    memory: Memory,
     log_scale: Option<f64>,
     log_quantiles: [f64; STEPS],
     utilisation: [f64; 6],
     ood: f64,
 }
 
+/// What a network says of memory.
+#[derive(Debug, Clone, Copy)]
+enum Memory {
+    /// What stands for a bin.
+    Bin {
+        /// Logarithm of its MiB.
+        log_mib: f64,
+    },
+    /// A correction of what was simulated.
+    Corrected {
+        /// Simulated quantities that the label definition adds up, MiB; 0 of the others.
+        read_mib: [f64; QUANTITIES],
+        /// Logarithms of measurement over simulation.
+        residuals: [f64; QUANTITIES],
+    },
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::Bin { log_mib: 0.0 }
+    }
+}
+
 impl Answer {
+    /// The logarithm of memory if so much of the correction counts.
+    pub(crate) fn log_memory_at(&self, strength: Strength) -> f64 {
+        match self.memory {
+            Memory::Bin { log_mib } => log_mib,
+            Memory::Corrected { read_mib, residuals } => {
+                let quantities = read_mib.iter().zip(strength.of(residuals)).map(|(mib, log)| mib * log.exp());
+                quantities.sum::<f64>().max(LEAST_MIB).ln()
+            }
+        }
+    }
+
     fn steps(&self) -> Steps {
         let [p90, p95, p99] = self.log_quantiles;
         Steps { spread: [0.0, p90, p95, p99], widening: OOD_WIDENING.map(|widening| widening * self.ood) }
-    }
-
-    /// Logarithms of the upper bounds in the order of [`LEVELS`](crate::LEVELS).
-    fn log_bounds(&self, offsets: &Offsets) -> [f64; 4] {
-        let steps = self.steps();
-        std::array::from_fn(|level| self.log_memory + steps.at(level, offsets))
     }
 }
 

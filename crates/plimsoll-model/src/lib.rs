@@ -23,6 +23,7 @@ mod fit;
 mod learned;
 mod objective;
 mod settings;
+mod strength;
 
 pub mod batch;
 pub mod network;
@@ -44,4 +45,7 @@ pub use fit::LearnedFit;
 pub use learned::{Learned, OOD_WIDENING};
 pub use objective::loss;
 pub use settings::TrainingSettings;
-pub use settings::{BaseSettings, BinEstimate, CalibrationSettings, InputSettings, NetworkSettings, OutputSettings, Settings};
+pub use settings::{
+    BaseSettings, BinEstimate, CalibrationSettings, InputSettings, NetworkSettings, OutputSettings, Settings,
+};
+pub use strength::{Strength, Strengths};

@@ -53,7 +53,7 @@ impl Settings {
 }
 
 impl Settings {
-    /// Whether utilisation is told by what the roofline lacks, or without it.
+    /// Whether utilisation may be told by what the roofline lacks.
     pub fn sees_roofline(&self) -> bool {
         self.inputs != InputSettings::Graph
     }

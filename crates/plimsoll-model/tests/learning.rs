@@ -233,15 +233,15 @@ fn networks_side_by_side_judge_each_other() {
     let learned = settings.fit(&refs(training), &[]).expect("fits");
     let overall = &learned.description().calibration.as_ref().expect("calibrated").overall;
     assert_eq!(overall.rows, training.len(), "every row is new to one of the networks");
-    let holds = learned.estimate(&refs(new)).iter().zip(new).filter(|(estimate, sample)| {
+    let estimates = learned.estimate(&refs(new));
+    let holds = estimates.iter().zip(new).filter(|(estimate, sample)| {
         estimate.bounds.expect("calibrated").p90 >= sample.outcome.peak_mib().expect("measured")
     });
     let share = holds.count() as f64 / new.len() as f64;
     // Three standard deviations of what 200 rows promise and 100 show.
     assert!((share - 0.9).abs() < 3.0 * (0.9 * 0.1 * (1.0 / 200.0 + 1.0 / 100.0) as f64).sqrt(), "{share}");
     let widths = |of: fn(&Sample) -> bool| {
-        let widths: Vec<f64> = learned
-            .estimate(&refs(new))
+        let widths: Vec<f64> = estimates
             .iter()
             .zip(new)
             .filter(|(_, sample)| of(sample))

@@ -371,7 +371,15 @@ mod tests {
 
     #[test]
     fn repeats_that_disagree_are_suspect() {
-        let reading = Reading { job: "net", gpu: "t4", capacity_mib: 15_360.0, batch: 8, mib: 3_000.0, tensors_mib: 0.0, spread: 0.4 };
+        let reading = Reading {
+            job: "net",
+            gpu: "t4",
+            capacity_mib: 15_360.0,
+            batch: 8,
+            mib: 3_000.0,
+            tensors_mib: 0.0,
+            spread: 0.4,
+        };
         assert_eq!(judge(&[reading]), [Verdict::Suspect(REPEATS)]);
         assert_eq!(judge(&[]), []);
     }
@@ -389,7 +397,7 @@ mod tests {
         };
         let runs = [reading(8, 25_001.0, 45_000.0), reading(16, 26_501.0, 90_000.0)];
         assert_eq!(judge(&runs), [Verdict::OutOfMemory(TENSORS_BEYOND), Verdict::OutOfMemory(AFTER)]);
-        let runs = [reading(8, 3_001.0, 1_500.0), reading(16, 5_001.0, 3_000.0), reading(32, 5_901.0, 6_000.0)];
+        let runs = [reading(8, 12_001.0, 7_000.0), reading(16, 22_001.0, 14_000.0), reading(32, 27_401.0, 28_000.0)];
         assert_eq!(judge(&runs), [Verdict::Good, Verdict::Good, Verdict::Suspect(TENSORS)]);
     }
 }

@@ -1,4 +1,4 @@
-//! Upper bounds: the quantile head, the distance from what was measured, and the calibration.
+//! Upper bounds: the quantile head, the distance from what was measured, and the calibration; which family a job is of.
 
 use plimsoll_dataset::Label;
 use plimsoll_graph::Family;
@@ -41,11 +41,11 @@ pub(super) fn quantiles(
     writer: &mut Writer,
     prefix: &str,
     weights: &QuantileWeights,
-    joined: &Value,
+    summary: &Value,
     label: &Value,
 ) -> Result<Value> {
     let name = format!("{prefix}quantiles");
-    let trunk = writer.stack(&format!("{name}.trunk"), joined, &weights.trunk)?;
+    let trunk = writer.stack(&format!("{name}.trunk"), summary, &weights.trunk)?;
     let shift = label_shift(writer, &format!("{name}.label"), &weights.label, label)?;
     let hidden = writer.plain("Add", &format!("{name}.hidden"), &[&trunk, &shift]);
     let raw = writer.affine(&format!("{name}.output"), &hidden, &weights.output)?;
@@ -93,17 +93,20 @@ pub(super) fn out_of_distribution(
     Ok(writer.plain("Sub", OUT_OF_DISTRIBUTION, &[&one, &familiar]))
 }
 
-/// Which row of the offsets a job takes: label definitions, and within each the families, of which the summary has a flag
-/// each.
-fn group(writer: &mut Writer, summary: &Value, label: &Value) -> Value {
+/// Which family a job is of, by the flag of the summary that is largest: `[batch]`.
+pub(super) fn family(writer: &mut Writer, summary: &Value) -> Value {
     let flags: Vec<i64> = family_flags().iter().map(|&place| place as i64).collect();
     let flags = writer.builder().wholes(&flags);
-    let flags = writer.builder().node("Gather", "bounds.family.flags", &[summary, &flags], axis());
+    let flags = writer.builder().node("Gather", "family.flags", &[summary, &flags], axis());
     let attributes = vec![Attribute::Int("axis", 1), Attribute::Int("keepdims", 0)];
-    let family = writer.builder().node("ArgMax", "bounds.family", &[&flags], attributes);
+    writer.builder().node("ArgMax", "family", &[&flags], attributes)
+}
+
+/// Which row of the offsets a job takes: label definitions, and within each the families.
+fn group(writer: &mut Writer, family: &Value, label: &Value) -> Value {
     let families = writer.builder().whole(Family::ALL.len() as i64);
     let first = writer.plain("Mul", "bounds.label.first", &[label, &families]);
-    writer.plain("Add", "bounds.group", &[&first, &family])
+    writer.plain("Add", "bounds.group", &[&first, family])
 }
 
 /// Calibrated upper bounds in MiB, none below the one before: `[batch, 4]`.
@@ -113,14 +116,14 @@ pub(super) fn bounds(
     peak: &Value,
     quantiles: Option<&Value>,
     ood: &Value,
-    (summary, label): (&Value, &Value),
+    (family, label): (&Value, &Value),
 ) -> Result<Value> {
     let groups = || Label::ALL.into_iter().flat_map(|label| Family::ALL.map(|family| (label, family)));
     let offsets =
         groups().flat_map(|(label, family)| calibration.offsets(label, family).log.map(|offset| offset as f32));
     let table = Weight { shape: vec![Label::ALL.len() * Family::ALL.len(), LEVELS.len()], numbers: offsets.collect() };
     let table = writer.weight("bounds.offsets.table", &table)?;
-    let group = group(writer, summary, label);
+    let group = group(writer, family, label);
     let offsets = pick(writer, "bounds.offsets", &table, &group);
     let extents = writer.builder().wholes(&[1; LEVELS.len()]);
     let names = ["bounds.offset.p50", "bounds.offset.p90", "bounds.offset.p95", "bounds.offset.p99"];

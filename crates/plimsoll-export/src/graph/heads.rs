@@ -2,11 +2,12 @@
 
 use plimsoll_dataset::Label;
 use plimsoll_features::FeatureSchema;
-use plimsoll_model::OutputSettings;
-use plimsoll_model::batch::ACTIVITY_RANGE;
+use plimsoll_graph::Family;
+use plimsoll_model::batch::{ROOFLINE_PARTS, ROOFLINE_RANGE};
 use plimsoll_model::network::{
     CONTEXT_RANGE, LEAST_MIB, LIVE_RANGE, LOG_SCALE_CENTRE, LOG_SCALE_RANGE, RESERVED_RANGE, labels,
 };
+use plimsoll_model::{OutputSettings, Strengths};
 
 use super::blocks::Writer;
 use super::bounds;
@@ -14,7 +15,7 @@ use crate::error::Result;
 use crate::interface::{BIN_PROBABILITIES, PEAK_MEMORY, SCALE, UTILISATION_RATIOS};
 use crate::onnx::proto::DataType;
 use crate::onnx::{Attribute, Value};
-use crate::weights::HeadWeights;
+use crate::weights::{HeadWeights, Weight};
 
 /// What one network says before its numbers become estimates; the mean of several is of the same form.
 pub(super) struct HeadValues {
@@ -84,37 +85,39 @@ pub(super) fn mean(writer: &mut Writer, parts: &[HeadValues]) -> HeadValues {
     }
 }
 
-/// Logits of what the roofline says of utilisation, from the raw summary: `[batch, 6]`.
-pub(super) fn activity(writer: &mut Writer, summary: &Value) -> Value {
-    let places = FeatureSchema::activity_summary().map(|place| place as i64);
-    let places = writer.builder().wholes(&places);
+/// Logits that utilisation starts from, from the raw summary: `[batch, 6]`.
+pub(super) fn roofline(writer: &mut Writer, summary: &Value) -> Value {
+    let place = writer.builder().wholes(&[FeatureSchema::fp32_summary() as i64]);
     let axis = vec![Attribute::Int("axis", 1)];
-    let ratios = writer.builder().node("Gather", "activity.ratios", &[summary, &places], axis);
-    let [low, high, one] = [ACTIVITY_RANGE[0], ACTIVITY_RANGE[1], 1.0].map(|number| writer.builder().scalar(number));
-    let ratios = writer.plain("Max", "activity.raised", &[&ratios, &low]);
-    let ratios = writer.plain("Min", "activity.lowered", &[&ratios, &high]);
-    let rest = writer.plain("Sub", "activity.rest", &[&one, &ratios]);
-    let odds = writer.plain("Div", "activity.odds", &[&ratios, &rest]);
-    writer.plain("Log", "activity.logits", &[&odds])
+    let ratio = writer.builder().node("Gather", "roofline.ratio", &[summary, &place], axis);
+    let [low, high, one] = [ROOFLINE_RANGE[0], ROOFLINE_RANGE[1], 1.0].map(|number| writer.builder().scalar(number));
+    let ratio = writer.plain("Max", "roofline.raised", &[&ratio, &low]);
+    let ratio = writer.plain("Min", "roofline.lowered", &[&ratio, &high]);
+    let rest = writer.plain("Sub", "roofline.rest", &[&one, &ratio]);
+    let odds = writer.plain("Div", "roofline.odds", &[&ratio, &rest]);
+    let logit = writer.plain("Log", "roofline.logit", &[&odds]);
+    let parts = writer.builder().tensor("roofline.parts", &[ROOFLINE_PARTS.len()], &ROOFLINE_PARTS);
+    writer.plain("Mul", "roofline.logits", &[&logit, &parts])
 }
 
 /// Estimates of memory and utilisation, in the order of [`crate::interface::outputs`].
 ///
 /// # Shapes
-/// `simulated` is `[batch, 3]`, raw; `label` is `[batch]`; `activity` is `[batch, 6]`, logits that utilisation starts from.
+/// `simulated` is `[batch, 3]`, raw; `label` is `[batch]`; `roofline` is `[batch, 6]`, logits that utilisation starts from.
 pub(super) fn outputs(
     writer: &mut Writer,
     values: &HeadValues,
     output: &OutputSettings,
     is_fitted: [bool; 6],
-    (simulated, label, activity): (&Value, &Value, Option<&Value>),
-) -> Vec<Value> {
+    (simulated, label, roofline): (&Value, &Value, Option<&Value>),
+    strength: (&Strengths, &Value),
+) -> Result<Vec<Value>> {
     let mut outputs = match *output {
-        OutputSettings::Regression => regression(writer, &values.memory, simulated, label),
+        OutputSettings::Regression => regression(writer, &values.memory, simulated, label, strength)?,
         OutputSettings::Bins { width_mib, estimate, .. } => bins(writer, &values.memory, width_mib, estimate.share()),
     };
-    let logits = match activity {
-        Some(activity) => writer.plain("Add", "heads.utilisation.logits", &[&values.utilisation, activity]),
+    let logits = match roofline {
+        Some(roofline) => writer.plain("Add", "heads.utilisation.logits", &[&values.utilisation, roofline]),
         None => values.utilisation.clone(),
     };
     let ratios = writer.plain("Sigmoid", "heads.utilisation.ratios", &[&logits]);
@@ -122,18 +125,35 @@ pub(super) fn outputs(
     let fitted = is_fitted.map(|fitted| f32::from(u8::from(fitted)));
     let fitted = writer.builder().tensor("heads.utilisation.fitted", &[fitted.len()], &fitted);
     outputs.push(writer.plain("Mul", UTILISATION_RATIOS, &[&ratios, &fitted]));
-    outputs
+    Ok(outputs)
 }
 
-/// Memory and the scale of its logarithm from four bounded numbers: simulated quantities, corrected, of which the label
-/// definition adds up some.
+/// Memory and the scale of its logarithm from four bounded numbers: simulated quantities, corrected as strongly as the
+/// family's strength says, of which the label definition adds up some.
 ///
 /// The network takes the logarithm of memory, and estimates undo it; here memory is computed without the detour.
-fn regression(writer: &mut Writer, memory: &Value, simulated: &Value, label: &Value) -> Vec<Value> {
+fn regression(
+    writer: &mut Writer,
+    memory: &Value,
+    simulated: &Value,
+    label: &Value,
+    (strengths, family): (&Strengths, &Value),
+) -> Result<Vec<Value>> {
     let axis = || vec![Attribute::Int("axis", 1)];
     let extents = writer.builder().wholes(&[labels::QUANTITIES as i64, 1]);
     let names = ["heads.memory.residuals", "heads.memory.log_scale"];
     let [residuals, log_scale] = writer.builder().nodes("Split", names, &[memory, &extents], axis());
+    let mut table = |name: &str, of: fn((f64, f64)) -> f64| -> Result<Value> {
+        let lines = Family::ALL.into_iter().flat_map(|family| strengths.get(family).line());
+        let numbers = lines.map(|line| of(line) as f32).collect();
+        let table = Weight { shape: vec![Family::ALL.len(), labels::QUANTITIES], numbers };
+        let table = writer.weight(&format!("heads.memory.{name}.table"), &table)?;
+        Ok(bounds::pick(writer, &format!("heads.memory.{name}"), &table, family))
+    };
+    let share = table("share", |(share, _)| share)?;
+    let rest = table("rest", |(_, rest)| rest)?;
+    let residuals = writer.plain("Mul", "heads.memory.residuals.share", &[&residuals, &share]);
+    let residuals = writer.plain("Add", "heads.memory.residuals.counted", &[&residuals, &rest]);
     let multipliers = writer.plain("Exp", "heads.memory.multipliers", &[&residuals]);
     let corrected = writer.plain("Mul", "heads.memory.corrected", &[simulated, &multipliers]);
 
@@ -150,7 +170,7 @@ fn regression(writer: &mut Writer, memory: &Value, simulated: &Value, label: &Va
     let centre = writer.builder().scalar(LOG_SCALE_CENTRE as f32);
     let log_scale = writer.plain("Add", "heads.memory.log_scale.centred", &[&log_scale, &centre]);
     let scale = writer.plain("Exp", SCALE, &[&log_scale]);
-    vec![peak, scale]
+    Ok(vec![peak, scale])
 }
 
 /// Probabilities of the bins, and what stands for the most probable one, which lies a share of its width above its lower

@@ -106,17 +106,17 @@ fn network(writer: &mut Writer, members: &[Weights], description: &Description, 
         )?;
         // Without a calibration nothing reads them.
         if let Some(quantiles) = weights.quantiles.as_ref().filter(|_| has_bounds) {
-            let joined =
-                writer.builder().node("Concat", &format!("{prefix}quantiles.joined"), &[&summary, &gpu], axis());
-            part.quantiles = Some(bounds::quantiles(writer, &prefix, quantiles, &joined, &inputs.label)?);
+            part.quantiles = Some(bounds::quantiles(writer, &prefix, quantiles, &summary, &inputs.label)?);
         }
         parts.push(part);
     }
     let mean = heads::mean(writer, &parts);
     let is_fitted = description.utilisation_rows.map(|rows| rows > 0);
-    let activity = description.settings.sees_roofline().then(|| heads::activity(writer, &inputs.summary));
-    let starts = (&inputs.simulated, &inputs.label, activity.as_ref());
-    let mut outputs = heads::outputs(writer, &mean, &description.settings.output, is_fitted, starts);
+    let roofline = description.settings.sees_roofline().then(|| heads::roofline(writer, &inputs.summary));
+    let family = bounds::family(writer, &inputs.summary);
+    let starts = (&inputs.simulated, &inputs.label, roofline.as_ref());
+    let strength = (&description.strength, &family);
+    let mut outputs = heads::outputs(writer, &mean, &description.settings.output, is_fitted, starts, strength)?;
     let ood = bounds::out_of_distribution(writer, &description.familiarity, &inputs.summary, &inputs.gpu)?;
     outputs.push(ood.clone());
     if let Some(calibration) = &description.calibration {
@@ -127,7 +127,7 @@ fn network(writer: &mut Writer, members: &[Weights], description: &Description, 
             &peak,
             mean.quantiles.as_ref(),
             &ood,
-            (&inputs.summary, &inputs.label),
+            (&family, &inputs.label),
         )?);
     }
     Ok(outputs)

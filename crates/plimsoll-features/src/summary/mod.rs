@@ -39,10 +39,9 @@ pub(crate) fn simulated() -> Vec<usize> {
     (0..names.len()).filter(|&place| is_simulated(&names[place])).collect()
 }
 
-/// Places, in the order of [`names`], of the roofline's ratios behind each utilisation metric.
-pub(crate) fn activity() -> [usize; 6] {
-    let names = names();
-    time::ACTIVITY.map(|wanted| names.iter().position(|name| name == wanted).expect("a feature of this build"))
+/// Place, in the order of [`names`], of the roofline's ratio behind FP32A.
+pub(crate) fn fp32() -> usize {
+    names().iter().position(|name| name == time::FED_FP32).expect("a feature of this build")
 }
 
 /// The numbers, in the order of [`names`].

@@ -4,9 +4,8 @@ use plimsoll_simulate::{Activity, HostTime, StepTime};
 
 use super::{Entries, Subject};
 
-/// What the roofline says of each utilisation metric: GPUTL and GRACT both tell how long any kernel runs.
-pub(super) const ACTIVITY: [&str; 6] =
-    ["fed_busy", "fed_busy", "fed_active", "fed_occupancy", "fed_fp32", "fed_memory"];
+/// The name of what the roofline says of FP32A.
+pub(super) const FED_FP32: &str = "fed_fp32";
 
 pub(super) fn add(entries: &mut Entries, subject: Option<&Subject<'_>>) {
     let time = subject
@@ -19,7 +18,7 @@ pub(super) fn add(entries: &mut Entries, subject: Option<&Subject<'_>>) {
         ("fed_busy", fed.busy),
         ("fed_active", fed.active),
         ("fed_occupancy", fed.occupancy),
-        ("fed_fp32", fed.fp32),
+        (FED_FP32, fed.fp32),
         ("fed_tensor", fed.tensor),
         ("fed_memory", fed.memory),
     ] {

@@ -54,7 +54,8 @@ pub(crate) fn divide<'a>(
         1 => apart(&candidates, &keys, &company, settings)?,
         _ => crossed(&candidates, &keys, &company, settings, networks)?,
     };
-    let measured = |rows: &mut dyn Iterator<Item = &Sample>| rows.filter(|row| row.outcome.peak_mib().is_some()).count();
+    let measured =
+        |rows: &mut dyn Iterator<Item = &Sample>| rows.filter(|row| row.outcome.peak_mib().is_some()).count();
     let judges = measured(&mut division.judges.iter().map(|judge| judge.sample));
     if judges < LEAST_ROWS || measured(&mut division.fitted.iter().copied()) == 0 {
         return Ok(Division::without_judges(training));

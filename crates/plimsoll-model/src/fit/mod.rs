@@ -76,7 +76,8 @@ impl Fit for LearnedFit<'_> {
 fn started(settings: &Settings, folder: &Path, device: &Device) -> Result<(Network, Scaler)> {
     let (description, network) = checkpoint::load(folder, device)?;
     let found = &description.settings;
-    let form = |settings: &Settings| (settings.network.clone(), settings.inputs, settings.base, settings.output.clone());
+    let form =
+        |settings: &Settings| (settings.network.clone(), settings.inputs, settings.base, settings.output.clone());
     if form(found) != form(settings) || ![1, settings.ensemble].contains(&found.ensemble) {
         return Err(ModelError::Checkpoint {
             path: folder.into(),
@@ -210,18 +211,12 @@ impl<'a> Training<'a> {
         description.history.clone_from(&self.progress.history);
         description.utilisation_rows = self.table.utilisation_rows();
         description.familiarity = std::mem::take(&mut self.familiarity);
-        let learned = |network: &Network| Learned::new(description.clone(), network, &self.device);
-        let device = self.device.clone().inner();
-        let (mut tempered, strength) = temper::temper(network.valid(), division, &device, learned);
+        let mut tempered = network.valid();
+        let strength = temper::temper(&Learned::new(description.clone(), &tempered, &self.device), division);
         description.strength = strength;
         if self.objective.quantile_weight < settings.quantile_weight {
-            let fit = SpreadFit {
-                settings,
-                table: &self.table,
-                division,
-                device: &self.device,
-                observer: self.fit.observer,
-            };
+            let fit =
+                SpreadFit { settings, table: &self.table, division, device: &self.device, observer: self.fit.observer };
             let heads = fit.fit(&network, &Learned::new(description.clone(), &tempered, &self.device))?;
             for (member, head) in tempered.members.iter_mut().zip(heads) {
                 member.set_quantiles(head.map(|head| head.valid()));

@@ -102,8 +102,8 @@ impl SpreadFit<'_> {
     }
 
     fn loss(&self, head: &QuantileHead, rows: &[usize], misses: &[Option<Miss>]) -> Tensor<1> {
-        let Batch { summary, gpu, label, .. } = self.table.batch(rows, self.device);
-        let log_quantiles = head.forward(Tensor::cat(vec![summary, gpu], 1), label);
+        let Batch { summary, label, .. } = self.table.batch(rows, self.device);
+        let log_quantiles = head.forward(summary, label);
         let column = |value: fn(&Miss) -> f32| {
             let data: Vec<f32> = rows.iter().map(|&row| value(&misses[row].unwrap_or_default())).collect();
             Tensor::<1>::from_data(TensorData::new(data, [rows.len()]), self.device)

@@ -3,7 +3,7 @@
 //! Memory is what the context and libraries take plus what the allocator reserves, or a part of that, as the label
 //! definition says. All quantities are simulated; the head predicts the logarithms of the ratios of measurement to
 //! simulation. They start at zero, so that an untrained network is the simulator itself, and a trained one says what the
-//! simulator misses. Utilisation is the roofline's in the same way, on the scale of logits.
+//! simulator misses. FP32A is the roofline's in the same way, on the scale of logits.
 
 use burn::module::Module;
 use burn::nn::{Gelu, Initializer, Linear, LinearConfig};
@@ -122,7 +122,7 @@ impl Heads {
                 is_classifier,
             },
             utilisation_hidden: LinearConfig::new(trunk + gpu, trunk).init(device),
-            utilisation_output: LinearConfig::new(trunk, 6).with_initializer(Initializer::Zeros).init(device),
+            utilisation_output: LinearConfig::new(trunk, 6).init(device),
             gelu: Gelu::new(),
         }
     }
@@ -134,7 +134,7 @@ impl Heads {
     pub(super) fn forward(&self, trunks: [Tensor<2>; 2], batch: &Batch) -> Outputs {
         let [memory, utilisation] = trunks.map(|trunk| Tensor::cat(vec![trunk, batch.gpu.clone()], 1));
         let hidden = self.gelu.forward(self.utilisation_hidden.forward(utilisation));
-        let utilisation_logits = self.utilisation_output.forward(hidden) + batch.activity.clone();
+        let utilisation_logits = self.utilisation_output.forward(hidden) + batch.roofline.clone();
         let hidden = self.memory.hidden.forward(memory) + self.memory.label.forward(batch.label.clone());
         let memory = self.memory.output.forward(self.gelu.forward(hidden));
         let mut outputs = Outputs {

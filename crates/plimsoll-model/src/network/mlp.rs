@@ -31,15 +31,15 @@ impl MlpNetwork {
             trunk: trunk(),
             utilisation_trunk: trunk(),
             heads: Heads::new(hidden, widths.gpu, output, device),
-            quantiles: super::quantile_head(output, input, hidden, dropout, device),
+            quantiles: super::quantile_head(output, widths.summary, hidden, dropout, device),
         }
     }
 
     pub(super) fn forward(&self, batch: &Batch, with_quantiles: bool) -> Outputs {
         let x = Tensor::cat(vec![batch.summary.clone(), batch.gpu.clone()], 1);
-        let trunks = [self.trunk.forward(x.clone()), self.utilisation_trunk.forward(x.clone())];
+        let trunks = [self.trunk.forward(x.clone()), self.utilisation_trunk.forward(x)];
         let quantiles = self.quantiles.as_ref().filter(|_| with_quantiles);
-        let log_quantiles = quantiles.map(|head| head.forward(x, batch.label.clone()));
+        let log_quantiles = quantiles.map(|head| head.forward(batch.summary.clone(), batch.label.clone()));
         Outputs { log_quantiles, ..self.heads.forward(trunks, batch) }
     }
 }

@@ -17,7 +17,8 @@ pub const STEP_RANGE: f64 = 4.0;
 /// Upper quantiles of the logarithm of truth over estimate, each a positive step above the one before, so that none
 /// can cross.
 ///
-/// It has a trunk of its own over summary and GPU features: what it learns of the spread does not bend the estimate.
+/// It has a trunk of its own over summary features: what it learns of the spread does not bend the estimate. The GPU's
+/// descriptor is not among them: what a few GPUs show says nothing of the spread on another, for which bounds widen instead.
 #[derive(Module, Debug)]
 pub struct QuantileHead {
     /// The trunk.

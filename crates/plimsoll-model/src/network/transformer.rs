@@ -49,7 +49,7 @@ impl TransformerNetwork {
             trunk: trunk(),
             utilisation_trunk: trunk(),
             heads: Heads::new(hidden, widths.gpu, output, device),
-            quantiles: super::quantile_head(output, summary, hidden, dropout, device),
+            quantiles: super::quantile_head(output, widths.summary, hidden, dropout, device),
         }
     }
 
@@ -61,10 +61,10 @@ impl TransformerNetwork {
         let mean = (x * sequence.share.clone()).sum_dim(1).squeeze_dim(1);
         let mean = self.norm.forward(mean);
         let summary = Tensor::cat(vec![batch.summary.clone(), batch.gpu.clone()], 1);
-        let x = Tensor::cat(vec![mean, summary.clone()], 1);
+        let x = Tensor::cat(vec![mean, summary], 1);
         let trunks = [self.trunk.forward(x.clone()), self.utilisation_trunk.forward(x)];
         let quantiles = self.quantiles.as_ref().filter(|_| with_quantiles);
-        let log_quantiles = quantiles.map(|head| head.forward(summary, batch.label.clone()));
+        let log_quantiles = quantiles.map(|head| head.forward(batch.summary.clone(), batch.label.clone()));
         Outputs { log_quantiles, ..self.heads.forward(trunks, batch) }
     }
 }

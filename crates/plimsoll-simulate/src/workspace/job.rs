@@ -162,11 +162,7 @@ mod tests {
         let workload = vgg16("a100-40", false);
         let trace = lower(&workload);
         let ask = || -> Vec<WorkspaceBytes> {
-            trace
-                .convolutions
-                .iter()
-                .map(|shape| convolution_bytes(&workload, shape, Workspaces::Smaller))
-                .collect()
+            trace.convolutions.iter().map(|shape| convolution_bytes(&workload, shape, Workspaces::Smaller)).collect()
         };
         let answers = ask();
         assert!(answers.iter().any(|answer| answer.first > 0));

@@ -4,8 +4,8 @@ use anyhow::{Result, ensure};
 use plimsoll_graph::generator::GeneratorConfig;
 use plimsoll_graph::{Family, GpuCatalogue};
 use plimsoll_model::{
-    BaseSettings, BoostedSettings, CalibrationSettings, DeviceKind, InputSettings, NetworkSettings, OutputSettings, Settings,
-    TrainingSettings,
+    BaseSettings, BoostedSettings, CalibrationSettings, DeviceKind, InputSettings, NetworkSettings, OutputSettings,
+    Settings, TrainingSettings,
 };
 use serde::Deserialize;
 
