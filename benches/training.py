@@ -20,6 +20,10 @@ from torch import nn
 from torch.nn import functional as F
 
 
+LABELS = 4
+LEVELS = torch.tensor([0.9, 0.95, 0.99])
+
+
 class Residual(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -50,20 +54,30 @@ class Network(nn.Module):
         self.utilisation_input = nn.Linear(width + widths["summary"] + widths["gpu"], hidden)
         self.utilisation_blocks = nn.Sequential(*[Residual(hidden) for _ in range(settings["blocks"])])
         joined = hidden + widths["gpu"]
-        self.memory = nn.Sequential(nn.Linear(joined, hidden), nn.GELU(), nn.Linear(hidden, 3))
+        self.memory = nn.Linear(joined, hidden)
+        self.memory_label = nn.Linear(LABELS, hidden, bias=False)
+        self.memory_output = nn.Linear(hidden, 4)
+        spread = hidden // 2
+        self.spread_input = nn.Linear(widths["summary"], spread)
+        self.spread_block = Residual(spread)
+        self.spread_label = nn.Linear(LABELS, spread, bias=False)
+        self.spread_output = nn.Linear(spread, 3)
         self.utilisation = nn.Sequential(nn.Linear(joined, hidden), nn.GELU(), nn.Linear(hidden, 6))
 
-    def forward(self, batch: dict) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def forward(self, batch: dict) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
         x = self.token(batch["tokens"]) + self.numbers(batch["layers"])
         x = self.encoder(x, src_key_padding_mask=batch["padding"])
         mean = self.norm((x * batch["share"]).sum(1))
         x = torch.cat([mean, batch["summary"], batch["gpu"]], 1)
         joined = torch.cat([self.blocks(F.gelu(self.input(x))), batch["gpu"]], 1)
         utilisation = torch.cat([self.utilisation_blocks(F.gelu(self.utilisation_input(x))), batch["gpu"]], 1)
-        ranges = torch.tensor([1.2, 3.0, 4.0])
-        bounded = ranges * torch.tanh(self.memory(joined) / ranges)
-        log_memory = torch.log(batch["live"] * bounded[:, :1].exp() + 1024 * bounded[:, 1:2].exp())[:, 0]
-        return log_memory, bounded[:, 2] - 4, self.utilisation(utilisation)
+        ranges = torch.tensor([1.2, 2.0, 1.2, 4.0])
+        memory = self.memory_output(F.gelu(self.memory(joined) + self.memory_label(batch["label"])))
+        bounded = ranges * torch.tanh(memory / ranges)
+        log_memory = (batch["simulated"] * bounded[:, :3].exp() * batch["parts"]).sum(1).clamp_min(1.0).log()
+        spread = self.spread_block(F.gelu(self.spread_input(batch["summary"]))) + self.spread_label(batch["label"])
+        steps = (4 * torch.tanh(self.spread_output(spread) / 4) - 4).exp()
+        return log_memory, bounded[:, 3] - 4, steps.cumsum(1), self.utilisation(utilisation) + batch["roofline"]
 
 
 def make_batch(rows: int, layers: int, widths: dict) -> dict:
@@ -77,7 +91,10 @@ def make_batch(rows: int, layers: int, widths: dict) -> dict:
         "share": ((~padding).float() / lengths)[..., None],
         "summary": torch.randn(rows, widths["summary"]),
         "gpu": torch.randn(rows, widths["gpu"]),
-        "live": torch.rand(rows, 1) * 1e4,
+        "simulated": torch.rand(rows, 3) * 1e4,
+        "parts": torch.tensor([[1.0, 1.0, 0.0]]).expand(rows, 3),
+        "label": torch.zeros(rows, LABELS),
+        "roofline": torch.zeros(rows, 6),
         "log_memory": torch.rand(rows) * 3 + 6,
         "utilisation": torch.rand(rows, 6),
     }
@@ -86,10 +103,14 @@ def make_batch(rows: int, layers: int, widths: dict) -> dict:
 def torch_epoch(network: Network, optimizer: torch.optim.Optimizer, batches: list[dict]) -> float:
     start = time.perf_counter()
     for batch in batches:
-        log_memory, log_scale, logits = network(batch)
-        z = (batch["log_memory"] - log_memory) / log_scale.exp()
-        loss = (log_scale + z + 2 * F.softplus(-z)).mean()
-        loss = loss + F.binary_cross_entropy_with_logits(logits, batch["utilisation"])
+        log_memory, log_scale, quantiles, logits = network(batch)
+        above = batch["log_memory"] - log_memory
+        z = above / log_scale.exp()
+        loss = (log_scale + z + 2 * F.softplus(-z)).mean() + 30 * above.abs().mean()
+        gap = above.detach()[:, None] - quantiles
+        pinball = torch.maximum(gap * LEVELS, gap * (LEVELS - 1)).sum(1)
+        loss = loss + (pinball / log_scale.detach().exp().clamp_min(1e-3)).mean()
+        loss = loss + 50 * F.binary_cross_entropy_with_logits(logits, batch["utilisation"])
         optimizer.zero_grad()
         loss.backward()
         for parameter in network.parameters():

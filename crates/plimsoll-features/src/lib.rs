@@ -42,11 +42,14 @@ impl Features {
     /// The probability that a convolution takes more workspace than was replayed, by more than 5 % of what the allocator
     /// reserves.
     pub fn spike_risk(&self) -> f32 {
-        static PLACE: LazyLock<usize> = LazyLock::new(|| {
-            let names = summary::names();
-            names.iter().position(|name| name == summary::SPIKE_RISK).expect("a feature of this build")
-        });
+        static PLACE: LazyLock<usize> = LazyLock::new(summary::spike_risk);
         self.summary.get(*PLACE).copied().unwrap_or_default()
+    }
+
+    /// Whether the job runs in cuDNN's benchmark mode.
+    pub fn is_benchmarked(&self) -> bool {
+        static PLACE: LazyLock<usize> = LazyLock::new(summary::benchmark);
+        self.summary.get(*PLACE).is_some_and(|&flag| flag > 0.5)
     }
 }
 

@@ -60,6 +60,11 @@ impl FeatureSchema {
         crate::summary::fp32()
     }
 
+    /// Place in [`FeatureSchema::summary`] of the flag of cuDNN's benchmark mode.
+    pub fn benchmark_summary() -> usize {
+        crate::summary::benchmark()
+    }
+
     /// The same as [`FeatureSchema::simulated_summary`] in [`FeatureSchema::layer`].
     pub fn simulated_layer() -> Vec<usize> {
         crate::layer::simulated()

@@ -154,7 +154,7 @@ impl Learned {
 
     /// The logarithm of the estimate, as strong as the fit's corrections are.
     fn log_memory(&self, sample: &Sample, answer: &Answer) -> f64 {
-        answer.log_memory_at(self.description.strength.get(family_of(&sample.features)))
+        answer.log_memory_at(self.description.strength.of(&sample.features))
     }
 
     /// What networks say of rows that they were fitted without, in their order.

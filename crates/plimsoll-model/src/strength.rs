@@ -1,24 +1,30 @@
-//! How much of a fitted correction counts, family by family.
+//! How much of a fitted correction counts, kind by kind of jobs.
 //!
 //! Where the simulation is exact to a hundredth, what a network learned of other architectures may well be noise; where
-//! it lacks what a library did, the same network says a lot. Rows that a fit has not seen tell which it is.
+//! it lacks what a library did, the same network says a lot. Rows that a fit has not seen tell which it is, of each family
+//! with cuDNN's benchmark mode, which picks its plans by their speed, and without.
 
 use std::collections::BTreeMap;
 
+use plimsoll_features::Features;
 use plimsoll_graph::Family;
 use serde::{Deserialize, Serialize};
 
+use crate::calibration::family_of;
 use crate::network::labels::QUANTITIES;
 
-/// The strength of corrections for each family.
+/// The strength of corrections for each kind of jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Strengths {
-    /// Of families that were not judged by themselves.
+    /// Of kinds that were not judged by themselves.
     pub overall: Strength,
-    /// Of those that were.
+    /// Of families in jobs as usual.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub families: BTreeMap<Family, Strength>,
+    /// Of families in cuDNN's benchmark mode.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub benchmarked: BTreeMap<Family, Strength>,
 }
 
 /// How much of a correction counts.
@@ -59,19 +65,26 @@ impl Strength {
 
 impl Default for Strengths {
     fn default() -> Self {
-        Self { overall: Strength::WHOLE, families: BTreeMap::new() }
+        Self { overall: Strength::WHOLE, families: BTreeMap::new(), benchmarked: BTreeMap::new() }
     }
 }
 
 impl Strengths {
-    /// The strength for a family.
-    pub fn get(&self, family: Family) -> Strength {
-        self.families.get(&family).copied().unwrap_or(self.overall)
+    /// The strength for a family, in cuDNN's benchmark mode or without.
+    pub fn get(&self, family: Family, is_benchmarked: bool) -> Strength {
+        let judged = if is_benchmarked { &self.benchmarked } else { &self.families };
+        judged.get(&family).copied().unwrap_or(self.overall)
+    }
+
+    /// The strength for a workload.
+    pub(crate) fn of(&self, features: &Features) -> Strength {
+        self.get(family_of(features), features.is_benchmarked())
     }
 
     /// Whether every number, which may come from a file, can be.
     pub(crate) fn is_sound(&self) -> bool {
-        self.families.values().copied().chain([self.overall]).all(Strength::is_sound)
+        let judged = self.families.values().chain(self.benchmarked.values()).copied();
+        judged.chain([self.overall]).all(Strength::is_sound)
     }
 }
 
@@ -95,8 +108,10 @@ mod tests {
     #[test]
     fn families_without_a_strength_take_the_overall_one() {
         let weak = Strength { share: 0.25, log_context: None };
-        let strengths = Strengths { overall: weak, families: BTreeMap::from([(Family::Cnn, Strength::WHOLE)]) };
-        assert_eq!((strengths.get(Family::Cnn), strengths.get(Family::Mlp)), (Strength::WHOLE, weak));
+        let families = BTreeMap::from([(Family::Cnn, Strength::WHOLE)]);
+        let strengths = Strengths { overall: weak, families, ..Strengths::default() };
+        assert_eq!((strengths.get(Family::Cnn, false), strengths.get(Family::Mlp, false)), (Strength::WHOLE, weak));
+        assert_eq!(strengths.get(Family::Cnn, true), weak);
         let absurd = Strengths { overall: Strength { share: f64::NAN, log_context: None }, ..strengths };
         assert!(!absurd.is_sound());
     }

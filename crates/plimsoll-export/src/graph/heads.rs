@@ -7,7 +7,7 @@ use plimsoll_model::batch::{ROOFLINE_PARTS, ROOFLINE_RANGE};
 use plimsoll_model::network::{
     CONTEXT_RANGE, LEAST_MIB, LIVE_RANGE, LOG_SCALE_CENTRE, LOG_SCALE_RANGE, RESERVED_RANGE, labels,
 };
-use plimsoll_model::{OutputSettings, Strengths};
+use plimsoll_model::{OutputSettings, Strength, Strengths};
 
 use super::blocks::Writer;
 use super::bounds;
@@ -100,6 +100,17 @@ pub(super) fn roofline(writer: &mut Writer, summary: &Value) -> Value {
     writer.plain("Mul", "roofline.logits", &[&logit, &parts])
 }
 
+/// Which strength a job's correction has: that of its family, in cuDNN's benchmark mode or without: `[batch]`.
+pub(super) fn kind(writer: &mut Writer, summary: &Value, family: &Value) -> Value {
+    let place = writer.builder().whole(FeatureSchema::benchmark_summary() as i64);
+    let flag = writer.builder().node("Gather", "kind.flag", &[summary, &place], vec![Attribute::Int("axis", 1)]);
+    let whole = i64::from(DataType::Int64 as i32);
+    let flag = writer.builder().node("Cast", "kind.mode", &[&flag], vec![Attribute::Int("to", whole)]);
+    let families = writer.builder().whole(Family::ALL.len() as i64);
+    let first = writer.plain("Mul", "kind.first", &[&flag, &families]);
+    writer.plain("Add", "kind", &[&first, family])
+}
+
 /// Estimates of memory and utilisation, in the order of [`crate::interface::outputs`].
 ///
 /// # Shapes
@@ -137,18 +148,18 @@ fn regression(
     memory: &Value,
     simulated: &Value,
     label: &Value,
-    (strengths, family): (&Strengths, &Value),
+    (strengths, kind): (&Strengths, &Value),
 ) -> Result<Vec<Value>> {
     let axis = || vec![Attribute::Int("axis", 1)];
     let extents = writer.builder().wholes(&[labels::QUANTITIES as i64, 1]);
     let names = ["heads.memory.residuals", "heads.memory.log_scale"];
     let [residuals, log_scale] = writer.builder().nodes("Split", names, &[memory, &extents], axis());
     let mut table = |name: &str, of: fn((f64, f64)) -> f64| -> Result<Value> {
-        let lines = Family::ALL.into_iter().flat_map(|family| strengths.get(family).line());
-        let numbers = lines.map(|line| of(line) as f32).collect();
-        let table = Weight { shape: vec![Family::ALL.len(), labels::QUANTITIES], numbers };
+        let kinds = [false, true].into_iter().flat_map(|mode| Family::ALL.map(|family| strengths.get(family, mode)));
+        let numbers = kinds.flat_map(Strength::line).map(|line| of(line) as f32).collect();
+        let table = Weight { shape: vec![2 * Family::ALL.len(), labels::QUANTITIES], numbers };
         let table = writer.weight(&format!("heads.memory.{name}.table"), &table)?;
-        Ok(bounds::pick(writer, &format!("heads.memory.{name}"), &table, family))
+        Ok(bounds::pick(writer, &format!("heads.memory.{name}"), &table, kind))
     };
     let share = table("share", |(share, _)| share)?;
     let rest = table("rest", |(_, rest)| rest)?;

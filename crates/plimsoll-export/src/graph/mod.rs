@@ -115,7 +115,8 @@ fn network(writer: &mut Writer, members: &[Weights], description: &Description, 
     let roofline = description.settings.sees_roofline().then(|| heads::roofline(writer, &inputs.summary));
     let family = bounds::family(writer, &inputs.summary);
     let starts = (&inputs.simulated, &inputs.label, roofline.as_ref());
-    let strength = (&description.strength, &family);
+    let kind = heads::kind(writer, &inputs.summary, &family);
+    let strength = (&description.strength, &kind);
     let mut outputs = heads::outputs(writer, &mean, &description.settings.output, is_fitted, starts, strength)?;
     let ood = bounds::out_of_distribution(writer, &description.familiarity, &inputs.summary, &inputs.gpu)?;
     outputs.push(ood.clone());

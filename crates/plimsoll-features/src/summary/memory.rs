@@ -6,7 +6,7 @@ use super::{Entries, Subject, flag, share};
 use crate::{log, mib};
 
 /// The name of [`plimsoll_simulate::spike_risk`] among the features.
-pub(crate) const SPIKE_RISK: &str = "spike_risk";
+pub(super) const SPIKE_RISK: &str = "spike_risk";
 
 /// What is counted from the graph and the setup alone, without simulating a step.
 pub(super) const COUNTED: [&str; 5] =

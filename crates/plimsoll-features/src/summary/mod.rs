@@ -12,7 +12,7 @@ use plimsoll_simulate::Simulation;
 
 use crate::layer::Layer;
 
-pub(crate) use memory::SPIKE_RISK;
+use memory::SPIKE_RISK;
 
 /// What the summary is made from.
 struct Subject<'a> {
@@ -41,7 +41,21 @@ pub(crate) fn simulated() -> Vec<usize> {
 
 /// Place, in the order of [`names`], of the roofline's ratio behind FP32A.
 pub(crate) fn fp32() -> usize {
-    names().iter().position(|name| name == time::FED_FP32).expect("a feature of this build")
+    place(time::FED_FP32)
+}
+
+/// Place, in the order of [`names`], of the flag of cuDNN's benchmark mode.
+pub(crate) fn benchmark() -> usize {
+    place(setup::BENCHMARK)
+}
+
+/// Place, in the order of [`names`], of [`SPIKE_RISK`].
+pub(crate) fn spike_risk() -> usize {
+    place(SPIKE_RISK)
+}
+
+fn place(wanted: &str) -> usize {
+    names().iter().position(|name| name == wanted).expect("a feature of this build")
 }
 
 /// The numbers, in the order of [`names`].

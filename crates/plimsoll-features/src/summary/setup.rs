@@ -5,6 +5,9 @@ use plimsoll_graph::{Family, Optimizer, Precision};
 use super::{Entries, Subject, flag};
 use crate::log;
 
+/// The name of the flag of cuDNN's benchmark mode.
+pub(super) const BENCHMARK: &str = "cudnn_benchmark";
+
 pub(super) fn add(entries: &mut Entries, subject: Option<&Subject<'_>>) {
     let setup = subject.map(|subject| subject.workload.setup());
     entries.add("log_batch_size", log(setup.map_or(0, |setup| setup.batch_size)));
@@ -15,7 +18,7 @@ pub(super) fn add(entries: &mut Entries, subject: Option<&Subject<'_>>) {
     entries.add("log_gradient_accumulation", log(setup.map_or(0, |setup| setup.gradient_accumulation - 1)));
     for (name, is_on) in [
         ("activation_checkpointing", setup.is_some_and(|setup| setup.activation_checkpointing)),
-        ("cudnn_benchmark", setup.is_some_and(|setup| setup.cudnn_benchmark)),
+        (BENCHMARK, setup.is_some_and(|setup| setup.cudnn_benchmark)),
         ("expandable_segments", setup.is_some_and(|setup| setup.expandable_segments)),
         ("keeps_gradients", setup.is_some_and(|setup| setup.keeps_gradients)),
     ] {

@@ -1,6 +1,6 @@
 //! How strong a fitted correction is: as strong as rows that the fit has not seen bear out.
 //!
-//! For each family, corrections are held against weaker ones, down to the simulation with a constant context (with the
+//! For each family, in cuDNN's benchmark mode and without, corrections are held against weaker ones, down to the simulation with a constant context (with the
 //! learned context of each, where GPUs are several), and the one that does best on the rows that judge the fit stays.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use crate::strength::{Strength, Strengths};
 const SHARES: [f64; 5] = [1.0, 0.75, 0.5, 0.25, 0.0];
 /// An error of the logarithm counts up to this: no strength turns a spike into anything else.
 const LARGEST_ERROR: f64 = 0.2;
-/// A family with fewer rows takes the strength of all together.
+/// A kind with fewer rows takes the strength of all together.
 const LEAST_ROWS: usize = 50;
 
 /// A row that judges, by what has not seen it.
@@ -58,13 +58,19 @@ pub(super) fn temper(learned: &Learned, division: &Division<'_>) -> Strengths {
         let best = tried.into_iter().reduce(|best, other| if other.1 < best.1 { other } else { best });
         best.map_or(Strength::WHOLE, |(strength, _)| strength)
     };
-    let of_family = |family: Family| {
-        let rows: Vec<&Judged<'_>> = rows.iter().filter(|row| row.family == family).collect();
-        (rows.len() >= LEAST_ROWS).then(|| (family, best(&rows)))
+    let of_families = |is_benchmarked: bool| -> BTreeMap<Family, Strength> {
+        let of_family = |family: Family| {
+            let is_of_kind =
+                |row: &&Judged<'_>| row.family == family && row.sample.features.is_benchmarked() == is_benchmarked;
+            let rows: Vec<&Judged<'_>> = rows.iter().filter(is_of_kind).collect();
+            (rows.len() >= LEAST_ROWS).then(|| (family, best(&rows)))
+        };
+        Family::ALL.into_iter().filter_map(of_family).collect()
     };
     Strengths {
         overall: best(&rows.iter().collect::<Vec<_>>()),
-        families: Family::ALL.into_iter().filter_map(of_family).collect(),
+        families: of_families(false),
+        benchmarked: of_families(true),
     }
 }
 
