@@ -94,7 +94,7 @@ fn damage_and_other_versions_are_told() {
     restore();
     let text = std::fs::read_to_string(&description).expect("read");
     for (from, to, word) in [
-        ("\"plimsoll_checkpoint\": 3", "\"plimsoll_checkpoint\": 7", "version 7"),
+        ("\"plimsoll_checkpoint\": 4", "\"plimsoll_checkpoint\": 7", "version 7"),
         ("\"log_layers\"", "\"log_lawyers\"", "log_lawyers"),
         ("\"hidden\": 32", "\"hidden\": 31", "weights.bpk"),
         ("\"hidden\": 32", "\"hidden\": 99999999", "hidden"),

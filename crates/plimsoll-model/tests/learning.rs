@@ -263,18 +263,15 @@ fn networks_side_by_side_may_start_from_one() {
     let one = first.fit(&refs(&samples), &[]).expect("fits");
     let mut settings = fit(mlp(), 4, &SILENT);
     settings.settings.ensemble = 3;
+    // All rows are seen by all: what is looked at is where they start.
+    settings.settings.calibration.fraction = 0.0;
     settings.start = Some(folder.path().into());
     let several = settings.fit(&refs(&samples), &[]).expect("fits");
     assert_eq!(several.network().members.len(), 3);
     assert_eq!(several.description().scaler, one.description().scaler);
-    // Each is fitted without another third of the rows, so that they differ; alike they would be the same network.
-    assert!(mape(&several, &samples) < 1.5 * mape(&one, &samples) + 1.0);
-    let mut other = fit(mlp(), 4, &SILENT);
-    other.settings.ensemble = 3;
-    assert_ne!(memory(&several.estimate(&refs(&samples))), {
-        let fresh = other.fit(&refs(&samples), &[]).expect("fits");
-        memory(&fresh.estimate(&refs(&samples)))
-    });
+    let fresh = fit(mlp(), 4, &SILENT).fit(&refs(&samples), &[]).expect("fits");
+    let (started, from_nothing) = (mape(&several, &samples), mape(&fresh, &samples));
+    assert!(started < 0.8 * from_nothing, "{started} against {from_nothing}");
     settings.settings.ensemble = 2;
     settings.start = None;
     settings.folder = Some(folder.path().into());

@@ -65,7 +65,13 @@ fn a_stack_that_takes_less_context_is_learned_from_a_few_runs() {
     let runs = write(folder.path(), "runs.csv", &table);
     let (runs, out) = (runs.to_str().expect("UTF-8"), path("checkpoint"));
     let answer = json(&good(&["adapt", "shipped", "--data", runs, "--gpu", "b200", "--out", &out, "--json"]));
-    let adaptation = &answer["adaptations"][0];
+    // The shipped estimator brings what it knows of other GPUs.
+    let of_b200 = |answer: &Value| -> Vec<Value> {
+        let all = answer["adaptations"].as_array().expect("a list");
+        all.iter().filter(|adaptation| adaptation["gpu"] == "b200").cloned().collect()
+    };
+    let adaptations = of_b200(&answer);
+    let adaptation = &adaptations[0];
     assert_eq!((&adaptation["gpu"], &adaptation["rows"]), (&"b200".into(), &5.into()));
     assert!((adaptation["offset_mib"].as_f64().expect("a number") + 400.0).abs() < 1.0, "{adaptation}");
 
@@ -78,11 +84,12 @@ fn a_stack_that_takes_less_context_is_learned_from_a_few_runs() {
     // The exported network stays as it was; its manifest says what a GPU needs.
     good(&["export", &out, "--out", &path("exported")]);
     let manifest = json(&std::fs::read_to_string(path("exported/manifest.json")).expect("a manifest"));
-    assert_eq!(manifest["adaptations"][0]["offset_mib"], adaptation["offset_mib"]);
+    assert_eq!(of_b200(&manifest)[0]["offset_mib"], adaptation["offset_mib"]);
 
     let fewer = json(&good(&["adapt", &out, "--data", runs, "--rows", "3", "--out", &path("again"), "--json"]));
-    assert_eq!(fewer["adaptations"].as_array().map(Vec::len), Some(1));
-    assert_eq!(fewer["adaptations"][0]["rows"], 3);
+    let again = of_b200(&fewer);
+    assert_eq!(again.len(), 1);
+    assert_eq!(again[0]["rows"], 3);
     assert!(bad(2, &["adapt", "shipped", "--data", runs, "--gpu", "v100-16", "--out", &out]).contains("v100-16"));
     assert!(bad(2, &["adapt", "shipped", "--data", runs]).contains("--out"));
     assert!(bad(1, &["adapt", "shipped", "--data", runs, "--curve", "0,3"]).contains("ten more"));

@@ -104,6 +104,8 @@ pub(super) fn roofline(writer: &mut Writer, summary: &Value) -> Value {
 pub(super) fn kind(writer: &mut Writer, summary: &Value, family: &Value) -> Value {
     let place = writer.builder().whole(FeatureSchema::benchmark_summary() as i64);
     let flag = writer.builder().node("Gather", "kind.flag", &[summary, &place], vec![Attribute::Int("axis", 1)]);
+    let half = writer.builder().scalar(0.5);
+    let flag = writer.plain("Greater", "kind.is_benchmarked", &[&flag, &half]);
     let whole = i64::from(DataType::Int64 as i32);
     let flag = writer.builder().node("Cast", "kind.mode", &[&flag], vec![Attribute::Int("to", whole)]);
     let families = writer.builder().whole(Family::ALL.len() as i64);
