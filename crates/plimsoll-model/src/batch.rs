@@ -247,6 +247,7 @@ pub struct Sequence {
 
 impl Targets {
     /// The same without rows that a network is not to see: `seen` is one for the others, `[b]`.
+    #[must_use]
     pub fn only(&self, seen: Tensor<1>) -> Self {
         Self {
             is_measured: self.is_measured.clone() * seen.clone(),

@@ -313,7 +313,7 @@ mod tests {
         let rows = |is_told: bool| -> Vec<Scores> {
             let row = |index: u32| {
                 // Every fifth row spreads ten times as far as the others.
-                let width = if index % 5 == 0 { 0.1 } else { 0.01 };
+                let width = if index.is_multiple_of(5) { 0.1 } else { 0.01 };
                 let told = if is_told { width } else { 0.11 - width };
                 let steps = Steps { spread: [0.0, 0.8 * told, 0.9 * told, told], ..Steps::default() };
                 let above = width * f64::from(index % 100) / 99.0;

@@ -34,7 +34,7 @@ fn quantile_loss(outputs: &Outputs, targets: &Targets) -> Option<Tensor<1>> {
     let (log_memory, log_scale) = (outputs.log_memory.clone()?.detach(), outputs.log_scale.clone()?.detach());
     let above = targets.log_memory.clone() - log_memory;
     let known = targets.shows_spread.clone().sum().clamp_min(1.0);
-    let each = quantile_error(quantiles, above, targets.is_measured.clone(), log_scale.exp());
+    let each = quantile_error(&quantiles, &above, &targets.is_measured, log_scale.exp());
     Some((each * targets.shows_spread.clone()).sum() / known)
 }
 
@@ -45,9 +45,9 @@ fn quantile_loss(outputs: &Outputs, targets: &Targets) -> Option<Tensor<1>> {
 /// that miss by a tenth. A run out of memory lies somewhere above its limit: it counts where a quantile lies below that
 /// limit, and nowhere else.
 pub(crate) fn quantile_error(
-    log_quantiles: Tensor<2>,
-    above: Tensor<1>,
-    is_measured: Tensor<1>,
+    log_quantiles: &Tensor<2>,
+    above: &Tensor<1>,
+    is_measured: &Tensor<1>,
     scale: Tensor<1>,
 ) -> Tensor<1> {
     let each = LEVELS[1..].iter().enumerate().map(|(index, level)| {

@@ -239,7 +239,8 @@ fn networks_side_by_side_judge_each_other() {
     });
     let share = holds.count() as f64 / new.len() as f64;
     // Three standard deviations of what 200 rows promise and 100 show.
-    assert!((share - 0.9).abs() < 3.0 * (0.9 * 0.1 * (1.0 / 200.0 + 1.0 / 100.0) as f64).sqrt(), "{share}");
+    let deviation = f64::sqrt(0.9 * 0.1 * (1.0 / 200.0 + 1.0 / 100.0));
+    assert!((share - 0.9).abs() < 3.0 * deviation, "{share}");
     let widths = |of: fn(&Sample) -> bool| {
         let widths: Vec<f64> = estimates
             .iter()

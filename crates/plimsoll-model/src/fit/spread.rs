@@ -109,6 +109,6 @@ impl SpreadFit<'_> {
             Tensor::<1>::from_data(TensorData::new(data, [rows.len()]), self.device)
         };
         let is_measured = column(|miss| f32::from(u8::from(miss.is_measured)));
-        quantile_error(log_quantiles, column(|miss| miss.above), is_measured, column(|miss| miss.scale)).mean()
+        quantile_error(&log_quantiles, &column(|miss| miss.above), &is_measured, column(|miss| miss.scale)).mean()
     }
 }
