@@ -124,9 +124,18 @@ impl TargetScores {
     }
 }
 
+/// An estimate this near to the edge of a bin, as a share of it, is that edge.
+const EDGE: f64 = 1e-9;
+
 impl MemoryScores {
     fn of(rows: &[&Prediction], pairs: &[Pair], bin_width_mib: f64) -> Self {
         let bin = |mib: f64| (mib / bin_width_mib).floor();
+        // Classifiers say the upper edge of a bin, up to rounding: that is the bin below, not the one that begins there.
+        let named = |pair: &Pair| {
+            let edge = (pair.estimated / bin_width_mib).round();
+            let is_edge = (pair.estimated - edge * bin_width_mib).abs() <= EDGE * pair.estimated;
+            if is_edge && pair.estimated != pair.measured { edge - 1.0 } else { bin(pair.estimated) }
+        };
         let estimates = |row: &&&Prediction| row.estimated(Target::PeakMemory).is_some();
         let measured: Vec<_> = rows.iter().filter(estimates).filter(|row| row.outcome.peak_mib().is_some()).collect();
         let limits: Vec<(f64, f64)> = rows
@@ -138,7 +147,7 @@ impl MemoryScores {
             .collect();
         Self {
             // Bins without a width would hold everything.
-            bin_accuracy: share(pairs, |pair| bin(pair.measured) == bin(pair.estimated))
+            bin_accuracy: share(pairs, |pair| bin(pair.measured) == named(pair))
                 .filter(|_| bin_width_mib > 0.0),
             bin_width_mib,
             fit_accuracy: share(&measured, |row| {

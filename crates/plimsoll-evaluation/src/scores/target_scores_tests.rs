@@ -52,6 +52,17 @@ fn bins_are_half_open() {
 }
 
 #[test]
+fn an_upper_edge_names_the_bin_below_it() {
+    let edge = 2048.0_f64.ln().exp();
+    for edge in [2048.0, edge, edge * (1.0 + 1e-15), edge * (1.0 - 1e-15)] {
+        let memory = scored(&[row("a:1", 1500.0, edge), row("a:2", 2500.0, edge)]).memory.expect("known");
+        near(memory.bin_accuracy, 0.5);
+        let memory = scored(&[row("a:1", 1500.0, edge)]).memory.expect("known");
+        near(memory.bin_accuracy, 1.0);
+    }
+}
+
+#[test]
 fn bins_without_a_width_have_no_accuracy() {
     let rows = [row("a:1", 1000.0, 2000.0)];
     for width in [0.0, -1.0, f64::NAN] {
