@@ -47,6 +47,8 @@ pub struct EstimatedJob {
     pub estimate: Estimate,
     /// Probability that the job fits its GPU.
     pub probability_fits: Option<f64>,
+    /// Probability that a convolution takes much more workspace than was replayed.
+    pub spike_risk: f64,
     /// What the simulator says, MiB.
     pub simulated_mib: f64,
     /// What to know before trusting the numbers, separated by `; `.

@@ -137,6 +137,7 @@ fn a_table_of_jobs_is_answered_row_by_row() {
             ("bound_p95_mib", &single["bounds_mib"]["p95"]),
             ("probability_fits", &single["probability_fits"]),
             ("ood", &single["ood"]),
+            ("spike_risk", &single["spike_risk"]),
             ("gputl_pct", &single["gputl_pct"]),
             ("simulated_peak_mib", &single["simulated_peak_mib"]),
         ] {

@@ -14,7 +14,7 @@ pub(super) enum Kind {
 }
 
 /// Names and kinds of the columns, in order.
-pub(super) const NAMES: [(&str, Kind); 24] = [
+pub(super) const NAMES: [(&str, Kind); 25] = [
     ("id", Kind::Text),
     ("architecture", Kind::Text),
     ("gpu", Kind::Text),
@@ -30,6 +30,7 @@ pub(super) const NAMES: [(&str, Kind); 24] = [
     ("bound_p99_mib", Kind::Number),
     ("probability_fits", Kind::Number),
     ("ood", Kind::Number),
+    ("spike_risk", Kind::Number),
     ("simulated_peak_mib", Kind::Number),
     ("gputl_pct", Kind::Number),
     ("gract", Kind::Number),
@@ -97,8 +98,12 @@ fn of_job(job: &EstimatedJob) -> impl Iterator<Item = Cell> {
         Cell::number(estimate.peak_memory_mib),
     ];
     let bounds: [Cell; 4] = std::array::from_fn(|level| Cell::number(bounds.map(|bounds| bounds[level])));
-    let judgement =
-        [Cell::number(job.probability_fits), Cell::number(Some(estimate.ood)), Cell::number(Some(job.simulated_mib))];
+    let judgement = [
+        Cell::number(job.probability_fits),
+        Cell::number(Some(estimate.ood)),
+        Cell::number(Some(job.spike_risk)),
+        Cell::number(Some(job.simulated_mib)),
+    ];
     let utilisation = UTILISATION.into_iter().zip(estimate.utilisation);
     let utilisation: Vec<Cell> =
         utilisation.map(|(target, ratio)| Cell::number(ratio.map(|ratio| ratio * target.per_ratio()))).collect();

@@ -23,6 +23,7 @@ fn rows() -> Vec<JobRow> {
             ..Estimate::default()
         },
         probability_fits: Some(0.999),
+        spike_risk: 0.125,
         simulated_mib: 4980.0,
         warnings: String::new(),
     };
@@ -50,7 +51,7 @@ fn csv_keeps_rejected_rows_in_their_place() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 3);
     assert!(lines[0].starts_with("id,architecture,gpu,") && lines[0].ends_with(",warnings,rejected"));
-    assert!(lines[1].starts_with("jobs.csv:2,\"a, \"\"b\"\"\",t4,15360,8,fp32,adam,nvidia_smi_device,4990,5000,5100,5200.5,6000,0.999,0.25,4980,50,"));
+    assert!(lines[1].starts_with("jobs.csv:2,\"a, \"\"b\"\"\",t4,15360,8,fp32,adam,nvidia_smi_device,4990,5000,5100,5200.5,6000,0.999,0.25,0.125,4980,50,"));
     assert!(lines[2].starts_with("jobs.csv:3,,,") && lines[2].ends_with(",no such model"));
 }
 

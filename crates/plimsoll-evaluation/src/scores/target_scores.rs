@@ -147,8 +147,7 @@ impl MemoryScores {
             .collect();
         Self {
             // Bins without a width would hold everything.
-            bin_accuracy: share(pairs, |pair| bin(pair.measured) == named(pair))
-                .filter(|_| bin_width_mib > 0.0),
+            bin_accuracy: share(pairs, |pair| bin(pair.measured) == named(pair)).filter(|_| bin_width_mib > 0.0),
             bin_width_mib,
             fit_accuracy: share(&measured, |row| {
                 row.estimated(Target::PeakMemory).is_some_and(|estimated| estimated <= row.capacity_mib)

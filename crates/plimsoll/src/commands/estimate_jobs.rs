@@ -118,6 +118,7 @@ fn estimated(rows: &[Row], label: Label, learned: &Learned) -> Vec<JobRow> {
                 label: sample.label,
                 estimate,
                 probability_fits: of_device.probability_fits(sample.capacity_mib),
+                spike_risk: f64::from(sample.features.spike_risk()),
                 simulated_mib: f64::from(sample.features.analytic.simulated_mib()),
                 warnings: estimate::warnings(workload, learned, sample, &estimate, &[]).join("; "),
             };
