@@ -307,6 +307,15 @@ mod tests {
     }
 
     #[test]
+    fn an_ingredient_may_be_left_out_but_not_of_what_is_exported() {
+        let second = "[[estimator]]\nname = \"without\"\nnetwork = { kind = \"mlp\" }\n";
+        let config = read(&format!("{GOOD}{second}base = \"torchinfo\"\npretraining = false\n")).expect("valid");
+        assert!(config.estimators[0].is_pretrained && !config.estimators[1].is_pretrained);
+        let error = format!("{:#}", read(&format!("{GOOD}base = \"torchinfo\"\n")).expect_err("exported"));
+        assert!(error.contains("first network"), "{error}");
+    }
+
+    #[test]
     fn each_group_may_be_left_out_once() {
         let split = |lines: &str| read(&format!("{GOOD}[split]\n{lines}\n"));
         let config = split("by = \"gpu\"\nfolds = \"each\"").expect("valid");

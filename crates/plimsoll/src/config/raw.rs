@@ -229,6 +229,10 @@ impl RawConfig {
             }
         }
         ensure!(!estimators.is_empty(), "estimator: expected at least one `network`, which is exported, found none");
+        ensure!(
+            estimators[0].settings.base.is_default(),
+            "estimator.base: expected \"simulation\" of the first network, which is exported, found another"
+        );
         Ok(Config {
             name: self.name,
             description: self.description,
