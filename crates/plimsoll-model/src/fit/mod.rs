@@ -88,6 +88,15 @@ fn started(settings: &Settings, folder: &Path, device: &Device) -> Result<(Netwo
     Ok((network.repeated(settings.ensemble), description.scaler))
 }
 
+/// The optimiser of everything that is fitted here.
+fn optimizer(settings: &TrainingSettings) -> ModuleOptimizer {
+    AdamWConfig::new()
+        .with_epsilon(1e-8)
+        .with_weight_decay(settings.weight_decay as f32)
+        .with_grad_clipping(Some(GradientClippingConfig::Norm(settings.gradient_clip as f32)))
+        .init()
+}
+
 /// A fit under way.
 struct Training<'a> {
     fit: &'a LearnedFit<'a>,
@@ -129,11 +138,7 @@ impl<'a> Training<'a> {
             (Network::new(settings, widths, &device), scaler)
         };
         let with_layers = network.reads_layers();
-        let optimizer = AdamWConfig::new()
-            .with_epsilon(1e-8)
-            .with_weight_decay(settings.training.weight_decay as f32)
-            .with_grad_clipping(Some(GradientClippingConfig::Norm(settings.training.gradient_clip as f32)))
-            .init();
+        let optimizer = optimizer(&settings.training);
         let folder = fit.folder.as_deref().map(TrainingFolder::new).transpose()?;
         let events = fit.events.as_deref().map(TensorBoard::new).transpose().map_err(|source| ModelError::File {
             action: "write",

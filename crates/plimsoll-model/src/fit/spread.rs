@@ -5,8 +5,7 @@
 //! head of a network learns from rows of the other parts alone, so that calibration still judges it by rows that are new
 //! to it.
 
-use burn::grad_clipping::GradientClippingConfig;
-use burn::optim::{AdamWConfig, GradientsParams};
+use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor, TensorData};
 
 use super::holdout::{Division, Judge};
@@ -78,11 +77,7 @@ impl SpreadFit<'_> {
         let rows: Vec<usize> = (0..misses.len()).filter(known).collect();
         let epochs = ((settings.epochs as f64 * SHARE_OF_EPOCHS) as usize).max(1);
         let steps = (epochs * rows.len().div_ceil(settings.batch_size)) as f64;
-        let mut optimizer = AdamWConfig::new()
-            .with_epsilon(1e-8)
-            .with_weight_decay(settings.weight_decay as f32)
-            .with_grad_clipping(Some(GradientClippingConfig::Norm(settings.gradient_clip as f32)))
-            .init();
+        let mut optimizer = super::optimizer(settings);
         let (mut head, mut step) = (head, 0_usize);
         for epoch in 0..epochs {
             let seed = order::mix(settings.seed, (member * epochs + epoch) as u64);

@@ -1,7 +1,8 @@
 //! How strong a fitted correction is: as strong as rows that the fit has not seen bear out.
 //!
-//! For each family, in cuDNN's benchmark mode and without, corrections are held against weaker ones, down to the simulation with a constant context (with the
-//! learned context of each, where GPUs are several), and the one that does best on the rows that judge the fit stays.
+//! For each family, in cuDNN's benchmark mode and without, corrections are held against weaker ones, down to the
+//! simulation with a constant context (with the learned context of each, where GPUs are several), and the one that does
+//! best on the rows that judge the fit stays.
 
 use std::collections::{BTreeMap, BTreeSet};
 

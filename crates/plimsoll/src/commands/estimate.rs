@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use plimsoll_dataset::{Label, Measurement, Sample, UTILISATION};
 use plimsoll_graph::Workload;
 use plimsoll_model::{DeviceKind, Estimate, Estimator, Learned, OOD_WIDENING};
-use plimsoll_simulate::{Simulation, node_cost, workspace};
+use plimsoll_simulate::{Simulation, node_cost};
 use serde_json::{Map, Value, json};
 
 use super::{estimate_jobs, source};
@@ -71,7 +71,6 @@ struct Answer {
 impl Answer {
     fn new(file: &Path, workload: Workload, label: Label, learned: &Learned, doubts: &[String]) -> Self {
         let simulation = Simulation::of(&workload);
-        let spike_risk = workspace::spike_risk(&workload, &simulation.trace, simulation.replay.reserved_bytes);
         let nodes = workload.graph().nodes();
         let flops = nodes.iter().map(|node| node_cost(&workload, node).flops).fold(0, u64::saturating_add);
         let measurement = Measurement::unmeasured(file.display().to_string(), workload.clone());
@@ -93,7 +92,7 @@ impl Answer {
             layers: sample.features.tokens.len(),
             workload,
             simulation,
-            spike_risk,
+            spike_risk: f64::from(sample.features.spike_risk()),
             flops,
             label,
             estimate,
