@@ -29,10 +29,12 @@ gpumemnet:
     cargo run --release -- run configs/gpumemnet-cnn.toml
     cargo run --release -- run configs/gpumemnet-transformer.toml
 
-# The estimator in checkpoints/default, as it ships: fitted, then adapted to the GPUs and the older stack of SchedTune.
+# The estimator in checkpoints/default, as it ships: fitted, then adapted to SchedTune's GPUs on their older stack, and to
+# milabench's runs on an AMD GPU.
 shipped:
     cargo run --release -- run configs/default.toml
-    cargo run --release -- adapt runs/default/checkpoint --data "$PLIMSOLL_DATA/schedtune_5gpu_cnn.csv" --out checkpoints/default
+    cargo run --release -- adapt runs/default/checkpoint --data "$PLIMSOLL_DATA/schedtune_5gpu_cnn.csv" --out runs/default/adapted
+    cargo run --release -- adapt runs/default/adapted --data "$PLIMSOLL_DATA/milabench_scaling.csv" --gpu mi325x --out checkpoints/default
 
 # Every config whose data is there, then all of them on one page: evaluation/leaderboard.csv, .md and .html.
 leaderboard:

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use plimsoll_dataset::{ContentHasher, Label, Outcome, Sample, SampleReader, SampleWriter, ScalerFit};
+use plimsoll_dataset::{ContentHasher, Label, Outcome, Sample, SampleReader, SampleWriter, ScalerFit, Stack};
 use plimsoll_features::featurize;
 use plimsoll_graph::{Activation, DType, Family, GpuCatalogue, GraphBuilder, Shape, TrainingSetup, Workload};
 
@@ -65,6 +65,7 @@ fn sample(depth: u64) -> Result<Sample, Box<dyn std::error::Error>> {
         capacity_mib: workload.gpu().memory_mib as f64,
         batch_size: 64,
         label: Label::Simulated,
+        stack: Stack::default(),
         outcome: Outcome::Unknown,
         utilisation: [Some(0.5); 6],
         published_estimates: Vec::new(),

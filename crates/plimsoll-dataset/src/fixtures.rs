@@ -25,7 +25,7 @@ pub(crate) fn measurement(depth: u64, batch_size: u64) -> Measurement {
         shape: "uniform".into(),
         workload: Workload::new(graph(depth), TrainingSetup::new(batch_size), gpu).expect("valid"),
         label: Label::NvidiaSmiDevice,
-        stack: "torch 2.9".into(),
+        stack: "pytorch 2.9".parse().expect("a version"),
         outcome: Outcome::Measured { peak_mib: 1500.0 + batch_size as f64 },
         utilisation: [Some(0.5), None, Some(0.25), Some(0.0), Some(1.0), None],
         published_estimates: vec![("horus".into(), 1024.5)],

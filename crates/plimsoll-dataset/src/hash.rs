@@ -19,7 +19,7 @@ impl Default for ContentHasher {
 impl ContentHasher {
     /// A hasher that has seen nothing.
     pub fn new() -> Self {
-        Self { hasher: blake3::Hasher::new_derive_key("plimsoll samples, version 2"), buffer: Vec::new() }
+        Self { hasher: blake3::Hasher::new_derive_key("plimsoll samples, version 3"), buffer: Vec::new() }
     }
 
     /// Takes one sample in.
@@ -33,6 +33,7 @@ impl ContentHasher {
             capacity_mib,
             batch_size,
             label,
+            stack,
             outcome,
             utilisation,
             published_estimates,
@@ -43,6 +44,7 @@ impl ContentHasher {
         for text in [id, family.name(), architecture, shape, gpu, label.name()] {
             self.text(text);
         }
+        self.text(&stack.to_string());
         self.double(*capacity_mib);
         self.buffer.extend(batch_size.to_le_bytes());
         let (status, mib) = match *outcome {
@@ -120,10 +122,11 @@ mod tests {
         let hash = content_hash(&samples);
         assert_eq!(hash.len(), 64);
         assert_eq!(hash, content_hash(&samples.clone()));
-        let changes: [fn(&mut Sample); 7] = [
+        let changes: [fn(&mut Sample); 8] = [
             |sample| sample.id.push('x'),
             |sample| sample.architecture.push('x'),
             |sample| sample.outcome = Outcome::Unknown,
+            |sample| sample.stack = "cuda 12.4".parse().expect("a version"),
             |sample| sample.utilisation[5] = Some(0.25),
             |sample| sample.published_estimates.push(("horus".into(), 9.0)),
             |sample| sample.features.layers[0] += 1.0,

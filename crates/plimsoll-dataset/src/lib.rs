@@ -20,6 +20,7 @@ mod parquet;
 mod sample;
 mod scaler;
 mod split;
+mod stack;
 mod target;
 mod target_path;
 mod workspaces;
@@ -37,6 +38,7 @@ pub use parquet::{MeasurementReader, MeasurementWriter, SampleReader, SampleWrit
 pub use sample::Sample;
 pub use scaler::{Scaler, ScalerFit, Standardization};
 pub use split::{Carve, Split, SplitBy, SplitKey};
+pub use stack::{Software, Stack, UnknownStack};
 pub use target::{Target, UTILISATION};
 pub use target_path::output_path;
 pub use workspaces::{WorkspaceRow, WorkspaceTable, read_workspaces};

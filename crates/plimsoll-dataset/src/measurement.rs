@@ -4,6 +4,8 @@ use plimsoll_graph::Workload;
 use plimsoll_graph::generator::Generated;
 use serde::{Deserialize, Serialize};
 
+use crate::stack::Stack;
+
 /// How a peak was read. The definition moves the number by more than a gigabyte, so it stays with every row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -132,8 +134,8 @@ pub struct Measurement {
     pub workload: Workload,
     /// How the peak was read.
     pub label: Label,
-    /// Driver, CUDA and framework versions as far as the source tells; else empty.
-    pub stack: String,
+    /// The software that it ran on, as far as the source tells.
+    pub stack: Stack,
     /// What became of it.
     pub outcome: Outcome,
     /// Utilisation as ratios in the order of [`UTILISATION`](crate::UTILISATION); `None` where not recorded.
@@ -153,7 +155,7 @@ impl Measurement {
             shape: String::new(),
             workload,
             label: Label::Unknown,
-            stack: String::new(),
+            stack: Stack::default(),
             outcome: Outcome::Unknown,
             utilisation: [None; 6],
             published_estimates: Vec::new(),

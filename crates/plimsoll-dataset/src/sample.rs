@@ -5,6 +5,7 @@ use plimsoll_graph::Family;
 use plimsoll_simulate::Simulation;
 
 use crate::measurement::{Doubt, Label, Measurement, Outcome};
+use crate::stack::Stack;
 
 /// Features and targets of one row, with what splits and reports group by.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +26,8 @@ pub struct Sample {
     pub batch_size: u64,
     /// How the peak was read.
     pub label: Label,
+    /// The software that the run used, as far as it is known.
+    pub stack: Stack,
     /// What became of the run.
     pub outcome: Outcome,
     /// Utilisation as ratios in the order of [`UTILISATION`](crate::UTILISATION); `None` where not recorded.
@@ -55,6 +58,7 @@ impl Sample {
             capacity_mib: workload.gpu().memory_mib as f64,
             batch_size: workload.setup().batch_size,
             label: measurement.label,
+            stack: measurement.stack,
             outcome: measurement.outcome,
             utilisation: measurement.utilisation.map(|ratio| ratio.map(|ratio| ratio as f32)),
             published_estimates: measurement.published_estimates.clone(),

@@ -4,6 +4,8 @@ use std::io;
 use std::path::Path;
 
 use plotters::backend::SVGBackend;
+use plotters::chart::ChartContext;
+use plotters::coord::cartesian::Cartesian2d;
 use plotters::drawing::{DrawingArea, DrawingAreaErrorKind};
 use plotters::element::Text;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -11,12 +13,32 @@ use plotters::style::{Color, FontFamily, IntoFont, RGBColor, ShapeStyle, TextSty
 
 use crate::error::{EvaluationError, Result};
 use crate::replace_file::replace_text;
+use crate::report::plot::axis::Axis;
 
 /// What is drawn on.
 pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
 
 /// What drawing gives.
 pub(crate) type Drawn<T = ()> = std::result::Result<T, DrawingAreaErrorKind<io::Error>>;
+
+/// A chart between two axes.
+pub(crate) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
+
+/// Draws axes, the lines at their ticks and their labels; an empty label is none.
+pub(crate) fn mesh(chart: &mut Chart<'_, '_>, x: &Axis, y: &Axis) -> Drawn {
+    chart
+        .configure_mesh()
+        .light_line_style(RGBColor(0, 0, 0).mix(0.0))
+        .bold_line_style(stroke(GRID, 2))
+        .axis_style(stroke(INK, 2))
+        .label_style(font())
+        .axis_desc_style(font())
+        .x_label_formatter(&|value| x.text(*value))
+        .y_label_formatter(&|value| y.text(*value))
+        .x_desc(x.label.clone())
+        .y_desc(y.label.clone())
+        .draw()
+}
 
 /// Size of texts.
 pub(crate) const TEXT: f64 = 30.0;
@@ -41,6 +63,23 @@ pub(crate) fn font() -> TextStyle<'static> {
 /// A line of this width.
 pub(crate) fn stroke(colour: RGBColor, width: u32) -> ShapeStyle {
     ShapeStyle { color: colour.to_rgba(), filled: false, stroke_width: width }
+}
+
+/// Places as near as possible to those that are wanted, in the same order and at least `gap` apart, from `first` on
+/// and, as long as they all fit there, up to `last`.
+pub(crate) fn spread(wanted: &[i32], gap: i32, first: i32, last: i32) -> Vec<i32> {
+    let mut places = wanted.to_vec();
+    let mut floor = first;
+    for place in &mut places {
+        *place = (*place).max(floor);
+        floor = *place + gap;
+    }
+    let mut ceiling = last;
+    for (at, place) in places.iter_mut().enumerate().rev() {
+        *place = (*place).min(ceiling).max(first + gap * at as i32);
+        ceiling = *place - gap;
+    }
+    places
 }
 
 /// A drawing whose size is left to the page.
@@ -71,4 +110,24 @@ pub(crate) fn write_drawing(
         }
     };
     replace_text(path, &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn labels_keep_their_order_and_distance(mut wanted in prop::collection::vec(0..1000, 0..12)) {
+            wanted.sort_unstable();
+            let places = spread(&wanted, 50, 0, 1000);
+            prop_assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= 50), "{places:?}");
+            prop_assert!(places.iter().all(|place| (0..=1000).contains(place)), "{places:?}");
+            if wanted.windows(2).all(|pair| pair[1] - pair[0] >= 50) {
+                prop_assert_eq!(places, wanted);
+            }
+        }
+    }
 }

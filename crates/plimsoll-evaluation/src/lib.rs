@@ -4,7 +4,8 @@
 //! [`Scores`] for every target, family, GPU and memory size; a [`Leaderboard`] that gathers the runs in one CSV
 //! file; and a [`Report`] as Markdown and as one HTML page that needs no other file. Estimates that others published
 //! for the same rows become estimators of their own ([`published_predictions`]), scored by the same code. A
-//! [`Timeline`] draws what a GPU holds over a training step, a [`Comparison`] what a job takes on many GPUs.
+//! [`Timeline`] draws what a GPU holds over a training step, a [`Comparison`] what a job takes on many GPUs,
+//! [`LearningCurves`] what measured runs are worth.
 //!
 //! The crate deliberately knows nothing of networks and training, and never mixes label definitions silently: every
 //! number is shown with its data, split, label definition and count.
@@ -27,7 +28,7 @@ pub use comparison::{Comparison, ComparisonLine};
 pub use error::{EvaluationError, Result};
 pub use job_file::{EstimatedJob, JobFormat, JobRow, JobWriter};
 pub use leaderboard::{Cost, Leaderboard, LeaderboardRow, RunName};
-pub use learning_curve::{CurvePoint, learning_curve};
+pub use learning_curve::{CurvePoint, LearningCurve, LearningCurves, learning_curve};
 pub use prediction::{Prediction, predict, published_predictions};
 pub use prediction_file::{read_predictions, write_predictions};
 pub use report::{DataDescription, Report, ReportFiles, Section};

@@ -169,6 +169,7 @@ pub(crate) mod tests {
             capacity_mib: 40_536.0,
             batch_size: 32,
             label: Label::NvidiaSmiDevice,
+            stack: plimsoll_dataset::Stack::default(),
             outcome: Outcome::Measured { peak_mib: 8222.0 },
             utilisation: [Some(0.5), None, None, None, None, None],
             published_estimates: published.iter().map(|(name, mib)| ((*name).to_owned(), *mib)).collect(),

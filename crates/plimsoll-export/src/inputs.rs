@@ -18,6 +18,8 @@ pub struct RawInputs {
     pub simulated_mib: Vec<f32>,
     /// Label definitions as indices into [`Label::ALL`], `[rows]`.
     pub label: Vec<i64>,
+    /// Software in the order of [`Stack::NUMBERS`](plimsoll_dataset::Stack::NUMBERS), `[rows, 9]`.
+    pub stack: Vec<f32>,
     /// The layer sequences, where the network reads them.
     pub sequence: Option<RawSequence>,
 }
@@ -57,6 +59,7 @@ impl RawInputs {
             gpu: Vec::with_capacity(features.len() * schema.gpu.len()),
             simulated_mib: Vec::with_capacity(features.len() * 3),
             label: samples.iter().map(|sample| index(sample) as i64).collect(),
+            stack: samples.iter().flat_map(|sample| sample.stack.numbers()).collect(),
             sequence: None,
         };
         for (row, features) in features.iter().enumerate() {

@@ -1,6 +1,6 @@
 //! What goes into an exported network and what comes out: one list for graph, metadata and manifest.
 
-use plimsoll_dataset::{Label, UTILISATION};
+use plimsoll_dataset::{Label, Stack, UTILISATION};
 use plimsoll_features::FeatureSchema;
 use plimsoll_model::{BinEstimate, Description, LEVELS, NetworkSettings, OutputSettings, Settings};
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,8 @@ pub const GPU: &str = "gpu";
 pub const SIMULATED: &str = "simulated_mib";
 /// How memory is read.
 pub const LABEL: &str = "label";
+/// The software under the job.
+pub const STACK: &str = "stack";
 /// Operator tokens.
 pub const TOKENS: &str = "tokens";
 /// Raw numbers of the layers.
@@ -115,6 +117,17 @@ pub fn inputs(settings: &Settings, schema: &FeatureSchema) -> Vec<Port> {
             vec![batch()],
             "index",
             format!("How memory is read, as an index into: {}.", Label::ALL.map(Label::name).join(", ")),
+        ),
+        port(
+            STACK,
+            float,
+            vec![batch(), fixed(Stack::NUMBERS.len())],
+            "as its name says",
+            format!(
+                "The software under the job, all 0 where it is not known: {}. Older and newer are flags against PyTorch 2, \
+                 CUDA 12 and cuDNN 9; minor versions are m / 5 - 1 of PyTorch's and m / 4 - 1 of CUDA's, at most 1.",
+                Stack::NUMBERS.join(", ")
+            ),
         ),
     ];
     if matches!(settings.network, NetworkSettings::Transformer { .. }) {

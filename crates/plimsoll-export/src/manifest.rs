@@ -47,7 +47,7 @@ pub struct Manifest {
     pub calibration: Option<Calibration>,
     /// What was learned of single GPUs after the fit. It is not part of the model: for a job on such a GPU, multiply
     /// `peak_memory_mib` by `scale` and add `offset_mib` (at least 1 MiB is left), multiply the quantiles by what that
-    /// changed `peak_memory_mib` by, and then by `exp(log_bounds)` of their level.
+    /// changed `peak_memory_mib` by, and then by `exp(log_bounds)` of their level. What `neighbours` add is left out here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adaptations: Vec<Adaptation>,
     /// Known GPUs.
@@ -94,7 +94,7 @@ pub struct Parity {
 
 impl Manifest {
     /// Version of the format that this build writes.
-    pub const VERSION: u32 = 2;
+    pub const VERSION: u32 = 3;
 
     /// Reads the manifest of a folder.
     ///

@@ -158,6 +158,7 @@ fn case(learned: &Learned, samples: &[&Sample], padding: usize) -> Result<Parity
 fn elements(raw: RawInputs) -> Vec<Elements> {
     let mut elements = [raw.summary, raw.gpu, raw.simulated_mib].map(Elements::Numbers).to_vec();
     elements.push(Elements::Wholes(raw.label));
+    elements.push(Elements::Numbers(raw.stack));
     if let Some(sequence) = raw.sequence {
         elements.push(Elements::Wholes(sequence.tokens));
         elements.push(Elements::Numbers(sequence.numbers));

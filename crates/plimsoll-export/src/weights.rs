@@ -40,6 +40,8 @@ pub(crate) struct HeadWeights {
     pub(crate) memory: (Affine, Affine),
     /// What label definitions add to the hidden layer of memory.
     pub(crate) label: Weight,
+    /// What software adds to the same.
+    pub(crate) stack: Affine,
     pub(crate) utilisation: (Affine, Affine),
 }
 
@@ -149,6 +151,7 @@ fn heads(heads: &Heads) -> HeadWeights {
     HeadWeights {
         memory: (affine(&heads.memory.hidden), affine(&heads.memory.output)),
         label: weight(&heads.memory.label.weight),
+        stack: affine(&heads.memory.stack),
         utilisation: (affine(&heads.utilisation_hidden), affine(&heads.utilisation_output)),
     }
 }

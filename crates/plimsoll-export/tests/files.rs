@@ -50,6 +50,7 @@ fn the_model_declares_what_it_reads_and_gives() {
         text("gpu", 1, &format!("batch x {}", schema.gpu.len())),
         text("simulated_mib", 1, "batch x 3"),
         text("label", 7, "batch"),
+        text("stack", 1, "batch x 9"),
         text("tokens", 7, "batch x layers"),
         text("layers", 1, &format!("batch x layers x {}", schema.layer.len())),
         text("mask", 9, "batch x layers"),
@@ -151,9 +152,10 @@ fn the_manifest_survives_its_file_and_knows_its_model() {
 
     let path = folder.join(MANIFEST_FILE);
     let text = std::fs::read_to_string(&path).expect("a manifest");
+    let version = format!("\"plimsoll_manifest\": {}", Manifest::VERSION);
     for (broken, hint) in [
-        (text.replace("\"plimsoll_manifest\": 2", "\"plimsoll_manifest\": 9"), "version 9"),
-        (text.replace("\"plimsoll_manifest\": 2,", ""), "no `plimsoll_manifest`"),
+        (text.replace(&version, "\"plimsoll_manifest\": 9"), "version 9"),
+        (text.replace(&format!("{version},"), ""), "no `plimsoll_manifest`"),
         ("[".to_owned(), "EOF"),
     ] {
         std::fs::write(&path, broken).expect("writes");

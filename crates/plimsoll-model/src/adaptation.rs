@@ -1,14 +1,17 @@
 //! Fitting an estimator to another GPU, or another software stack, from a few measured runs.
 //!
 //! What a new GPU or stack changes most is what context and libraries take: a number of MiB that all jobs share. So
-//! the networks stay as they are, and few runs fit two numbers on top of them: `scale · peak + offset`. Which of them
-//! is worth having is judged on runs that were left out of it, and so are the new bounds.
+//! the networks stay as they are, and few runs fit two numbers on top of them: `scale · peak + offset`. What that leaves
+//! of a job is carried over to jobs like it ([`Neighbours`]). Which of this is worth having is judged on runs that were
+//! left out of it, and so are the new bounds.
 
+mod neighbours;
 mod robust;
 
-use plimsoll_dataset::{Label, Outcome};
+use plimsoll_dataset::{Label, Outcome, Stack};
 use serde::{Deserialize, Serialize};
 
+pub use self::neighbours::{Neighbour, Neighbours, Place};
 use self::robust::{Form, Line};
 use crate::bounds::{Bounds, LEVELS};
 use crate::calibration::conformal_quantile;
@@ -24,15 +27,17 @@ const WORTH: f64 = 0.98;
 const MOST_PARTS: usize = 100;
 
 /// An estimate beside what became of the run.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
     /// What the estimator says without any adaptation.
     pub estimate: Estimate,
+    /// Where the job stands among others.
+    pub place: Place,
     /// What became of the run.
     pub outcome: Outcome,
 }
 
-/// What makes an estimator fit one GPU, read by one label definition.
+/// What makes an estimator fit one GPU on one software stack, read by one label definition.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Adaptation {
@@ -40,6 +45,9 @@ pub struct Adaptation {
     pub gpu: String,
     /// How the peaks were read that it was fitted to.
     pub label: Label,
+    /// The software that the runs used.
+    #[serde(default, skip_serializing_if = "is_unknown")]
+    pub stack: Stack,
     /// What estimates are multiplied by.
     pub scale: f64,
     /// What is added after that, MiB.
@@ -49,6 +57,9 @@ pub struct Adaptation {
     /// Which of the bounds the rows certify: one of `n` rows cannot speak for a level above `n / (n + 1)`. Those that
     /// they do not certify stay at least as wide as they were.
     pub certified: [bool; 4],
+    /// What the runs say of jobs like them, beyond what all have in common; `None` where they say nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neighbours: Option<Neighbours>,
     /// Measured rows it was fitted to.
     pub rows: usize,
     /// Rows that ran out of memory: they count for the bounds alone.
@@ -66,20 +77,22 @@ impl Adaptation {
     /// Fewer measured rows than this cannot be told from an accident.
     pub const LEAST_ROWS: usize = 3;
 
-    /// Fits to runs of one GPU, all read alike. Runs of which nothing is known are passed over.
+    /// Fits to runs of one GPU on one stack, all read alike. Runs of which nothing is known are passed over.
     ///
     /// Three forms compete: the estimate as it is, an offset, and from 20 rows on an offset with a scale. Each is judged
-    /// by the mean absolute logarithm of measurement over estimate on rows that were left out of its fit.
+    /// by the mean absolute logarithm of measurement over estimate on rows that were left out of its fit. So is what rows
+    /// say of their neighbours.
     ///
     /// # Errors
     /// Fewer than [`Adaptation::LEAST_ROWS`] measured rows.
-    pub fn fit(gpu: &str, label: Label, readings: &[Reading]) -> Result<Self> {
+    pub fn fit(gpu: &str, label: Label, stack: Stack, readings: &[Reading]) -> Result<Self> {
         let usable = |reading: &&Reading| reading.estimate.peak_memory_mib.is_some_and(f64::is_finite);
         let (mut rows, mut censored) = (Vec::new(), Vec::new());
         for reading in readings.iter().filter(usable) {
+            let row = |mib: f64| Row { estimate: reading.estimate, place: &reading.place, mib: mib.max(LEAST_MIB) };
             match reading.outcome {
-                Outcome::Measured { peak_mib } => rows.push((reading.estimate, peak_mib.max(LEAST_MIB))),
-                Outcome::OutOfMemory { above_mib } => censored.push((reading.estimate, above_mib.max(LEAST_MIB))),
+                Outcome::Measured { peak_mib } => rows.push(row(peak_mib)),
+                Outcome::OutOfMemory { above_mib } => censored.push(row(above_mib)),
                 Outcome::Unknown => {}
             }
         }
@@ -90,78 +103,148 @@ impl Adaptation {
                 found: rows.len().to_string(),
             });
         }
-        let pairs: Vec<(f64, f64)> =
-            rows.iter().map(|(estimate, mib)| (estimate.peak_memory_mib.unwrap_or(LEAST_MIB), *mib)).collect();
+        let pairs: Vec<(f64, f64)> = rows.iter().map(|row| (row.peak_mib(), row.mib)).collect();
         let (form, left_out) = best_form(&pairs);
         let line = form.fit(&pairs);
-        let mut adaptation = Self {
+        // Of measured rows, what was learned without them; of others, what was learned of all.
+        let mut moves: Vec<Move> = left_out.iter().map(|&line| Move { line, log_factor: 0.0 }).collect();
+        let error_before_pct = median_error_pct(&pairs, |_| Move::NONE);
+        let judge = |rows: &[Row<'_>], moves: &[Move], neighbours: Option<&Neighbours>| {
+            let censored = censored.iter().map(|row| {
+                let log_factor = neighbours.map_or(0.0, |neighbours| neighbours.at(row.place).0);
+                (row, Move { line, log_factor }, true)
+            });
+            let measured = rows.iter().zip(moves).map(|(row, moved)| (row, *moved, false));
+            log_bounds(&measured.chain(censored).collect::<Vec<_>>(), rows.len())
+        };
+        let (log_bounds, certified) = judge(&rows, &moves, None);
+        let places: Vec<&Place> = rows.iter().map(|row| row.place).collect();
+        let misses: Vec<f64> = pairs.iter().zip(&left_out).map(|(pair, line)| line.log_miss(*pair)).collect();
+        let neighbours = Neighbours::fit(&places, &misses, WORTH).map(|fitted| {
+            for (moved, log_factor) in moves.iter_mut().zip(fitted.left_out) {
+                moved.log_factor = log_factor;
+            }
+            let (log_bounds, _) = judge(&rows, &moves, Some(&fitted.neighbours));
+            Neighbours { log_bounds, ..fitted.neighbours }
+        });
+        Ok(Self {
             gpu: gpu.to_owned(),
             label,
+            stack,
             scale: line.scale,
             offset_mib: line.offset_mib,
-            log_bounds: [0.0; 4],
-            certified: [false; 4],
+            log_bounds,
+            certified,
+            neighbours,
             rows: rows.len(),
             censored_rows: censored.len(),
-            error_before_pct: median_error_pct(&pairs, |_| Line::UNCHANGED),
-            error_after_pct: median_error_pct(&pairs, |row| left_out[row]),
+            error_before_pct,
+            error_after_pct: median_error_pct(&pairs, |row| moves[row]),
             data_hash: String::new(),
-        };
-        let judged = rows.iter().zip(&left_out).map(|(row, line)| (row, *line, false));
-        let judged: Vec<_> = judged.chain(censored.iter().map(|row| (row, line, true))).collect();
-        for (level, share) in LEVELS.into_iter().enumerate() {
-            let score = |&((estimate, mib), line, is_censored): &(&(Estimate, f64), Line, bool)| {
-                let bounds = moved(estimate, line).bounds?;
-                Some((mib.ln() - bounds.to_array()[level].max(LEAST_MIB).ln(), is_censored))
-            };
-            let scores: Vec<(f64, bool)> = judged.iter().filter_map(score).collect();
-            if !scores.iter().any(|(_, is_censored)| !is_censored) {
-                continue;
-            }
-            let needed = conformal_quantile(scores, share);
-            let rows = rows.len() as f64;
-            adaptation.certified[level] = share <= rows / (rows + 1.0);
-            adaptation.log_bounds[level] = if adaptation.certified[level] { needed } else { needed.max(0.0) };
-        }
-        Ok(adaptation)
+        })
     }
 
-    /// Whether it speaks for a reading of a GPU by a label definition: one that adds up the same quantities.
-    pub fn speaks_for(&self, gpu: &str, label: Label) -> bool {
-        self.gpu == gpu && label != Label::Simulated && parts(self.label) == parts(label)
+    /// Whether it speaks for a reading of a GPU by a label definition that adds up the same quantities, on software that may
+    /// be the same.
+    pub fn speaks_for(&self, gpu: &str, label: Label, stack: Stack) -> bool {
+        self.gpu == gpu
+            && label != Label::Simulated
+            && parts(self.label) == parts(label)
+            && self.stack.agrees_with(stack)
     }
 
-    /// An estimate as this GPU would have it.
+    /// An estimate as this GPU would have it, of a job at a place.
+    ///
+    /// Bounds are those of the runs as far as the job is like one of them, and those of a job like none for the rest.
     #[must_use]
-    pub fn apply(&self, estimate: &Estimate) -> Estimate {
-        let mut estimate = moved(estimate, Line { scale: self.scale, offset_mib: self.offset_mib });
+    pub fn apply(&self, estimate: &Estimate, place: &Place) -> Estimate {
+        let line = Line { scale: self.scale, offset_mib: self.offset_mib };
+        let (log_factor, nearest) = self.neighbours.as_ref().map_or((0.0, 0.0), |neighbours| neighbours.at(place));
+        let near = self.neighbours.as_ref().map_or(self.log_bounds, |neighbours| neighbours.log_bounds);
+        let mut estimate = Move { line, log_factor }.of(estimate);
         estimate.bounds = estimate.bounds.map(|bounds| {
             let bounds = bounds.to_array();
             Bounds::from_logarithms(std::array::from_fn(|level| {
-                bounds[level].max(LEAST_MIB).ln() + self.log_bounds[level]
+                let log_bound = nearest * near[level] + (1.0 - nearest) * self.log_bounds[level];
+                bounds[level].max(LEAST_MIB).ln() + log_bound
             }))
         });
         estimate
     }
 
     /// Whether its numbers, which may come from a file, can be worked with.
-    pub(crate) fn is_sound(&self) -> bool {
-        self.scale.is_finite()
+    pub(crate) fn is_sound(&self, features: usize) -> bool {
+        self.neighbours.as_ref().is_none_or(|neighbours| neighbours.is_sound(features))
+            && self.scale.is_finite()
             && self.scale > 0.0
             && self.offset_mib.is_finite()
             && self.log_bounds.iter().all(|offset| offset.is_finite())
     }
 }
 
-/// An estimate moved by a line; its bounds keep their ratios to it.
-fn moved(estimate: &Estimate, line: Line) -> Estimate {
-    let Some(before) = estimate.peak_memory_mib else { return *estimate };
-    let after = line.at(before);
-    let shift = after.ln() - before.max(LEAST_MIB).ln();
-    let bounds = estimate
-        .bounds
-        .map(|bounds| Bounds::from_logarithms(bounds.to_array().map(|mib| mib.max(LEAST_MIB).ln() + shift)));
-    Estimate { peak_memory_mib: Some(after), bounds, ..*estimate }
+fn is_unknown(stack: &Stack) -> bool {
+    stack.is_unknown()
+}
+
+/// A run that counts, with what was measured or known to be exceeded, MiB.
+struct Row<'a> {
+    estimate: Estimate,
+    place: &'a Place,
+    mib: f64,
+}
+
+impl Row<'_> {
+    fn peak_mib(&self) -> f64 {
+        self.estimate.peak_memory_mib.unwrap_or(LEAST_MIB)
+    }
+}
+
+/// What becomes of an estimate.
+#[derive(Clone, Copy)]
+struct Move {
+    line: Line,
+    /// What neighbours add to its logarithm.
+    log_factor: f64,
+}
+
+impl Move {
+    const NONE: Self = Self { line: Line::UNCHANGED, log_factor: 0.0 };
+
+    fn at(self, mib: f64) -> f64 {
+        (self.line.at(mib) * self.log_factor.exp()).max(LEAST_MIB)
+    }
+
+    /// An estimate moved; its bounds keep their ratios to it.
+    fn of(self, estimate: &Estimate) -> Estimate {
+        let Some(before) = estimate.peak_memory_mib else { return *estimate };
+        let after = self.at(before);
+        let shift = after.ln() - before.max(LEAST_MIB).ln();
+        let bounds = estimate
+            .bounds
+            .map(|bounds| Bounds::from_logarithms(bounds.to_array().map(|mib| mib.max(LEAST_MIB).ln() + shift)));
+        Estimate { peak_memory_mib: Some(after), bounds, ..*estimate }
+    }
+}
+
+/// What the logarithms of moved bounds lack at each level on rows, the last of each triple saying whether it ran out of
+/// memory, and which levels so many measured rows certify.
+fn log_bounds(judged: &[(&Row<'_>, Move, bool)], measured: usize) -> ([f64; 4], [bool; 4]) {
+    let (mut log_bounds, mut certified) = ([0.0; 4], [false; 4]);
+    for (level, share) in LEVELS.into_iter().enumerate() {
+        let score = |(row, moved, is_censored): &(&Row<'_>, Move, bool)| {
+            let bounds = moved.of(&row.estimate).bounds?;
+            Some((row.mib.ln() - bounds.to_array()[level].max(LEAST_MIB).ln(), *is_censored))
+        };
+        let scores: Vec<(f64, bool)> = judged.iter().filter_map(score).collect();
+        if !scores.iter().any(|(_, is_censored)| !is_censored) {
+            continue;
+        }
+        let needed = conformal_quantile(scores, share);
+        let rows = measured as f64;
+        certified[level] = share <= rows / (rows + 1.0);
+        log_bounds[level] = if certified[level] { needed } else { needed.max(0.0) };
+    }
+    (log_bounds, certified)
 }
 
 /// The form that says most of rows it was not fitted to, with what it says of each such row.
@@ -169,7 +252,7 @@ fn best_form(pairs: &[(f64, f64)]) -> (Form, Vec<Line>) {
     let mut best: Option<(f64, Form, Vec<Line>)> = None;
     for form in Form::ALL.into_iter().filter(|form| pairs.len() >= form.least_rows()) {
         let lines = left_out(form, pairs);
-        let error = |(&(estimate, mib), line): (&(f64, f64), &Line)| (mib / line.at(estimate)).ln().abs();
+        let error = |(&pair, line): (&(f64, f64), &Line)| line.log_miss(pair).abs();
         let error = pairs.iter().zip(&lines).map(error).sum::<f64>();
         if best.as_ref().is_none_or(|(least, ..)| error < WORTH * least) {
             best = Some((error, form, lines));
@@ -190,8 +273,8 @@ fn left_out(form: Form, pairs: &[(f64, f64)]) -> Vec<Line> {
     (0..pairs.len()).map(|row| lines[row % parts]).collect()
 }
 
-fn median_error_pct(pairs: &[(f64, f64)], line: impl Fn(usize) -> Line) -> f64 {
-    let error = |(row, &(estimate, mib)): (usize, &(f64, f64))| 100.0 * (line(row).at(estimate) / mib - 1.0).abs();
+fn median_error_pct(pairs: &[(f64, f64)], moved: impl Fn(usize) -> Move) -> f64 {
+    let error = |(row, &(estimate, mib)): (usize, &(f64, f64))| 100.0 * (moved(row).at(estimate) / mib - 1.0).abs();
     let mut errors: Vec<f64> = pairs.iter().enumerate().map(error).collect();
     errors.sort_by(f64::total_cmp);
     let middle = errors.len() / 2;

@@ -1,7 +1,7 @@
 //! Rows packed for training, and batches gathered from them.
 
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
-use plimsoll_dataset::{Label, Outcome, Sample, Scaler, UTILISATION};
+use plimsoll_dataset::{Label, Outcome, Sample, Scaler, Stack, UTILISATION};
 use plimsoll_features::FeatureSchema;
 
 use crate::network::Widths;
@@ -24,6 +24,7 @@ pub struct Table {
     gpu: Vec<f32>,
     simulated_mib: Vec<f32>,
     labels: Vec<Label>,
+    stacks: Vec<Stack>,
     only_simulated: bool,
     memory_mib: Vec<f32>,
     is_measured: Vec<bool>,
@@ -50,6 +51,7 @@ impl Table {
             gpu: Vec::with_capacity(rows * widths.gpu),
             simulated_mib: Vec::with_capacity(rows * QUANTITIES),
             labels: Vec::with_capacity(rows),
+            stacks: Vec::with_capacity(rows),
             only_simulated: samples.iter().all(|sample| sample.label == Label::Simulated),
             memory_mib: Vec::with_capacity(rows),
             is_measured: Vec::with_capacity(rows),
@@ -82,6 +84,7 @@ impl Table {
         let fp32 = self.fp32_place.map_or(0.0, |place| logit(features.summary[place]));
         self.roofline.extend(ROOFLINE_PARTS.map(|part| part * fp32));
         self.labels.push(sample.label);
+        self.stacks.push(sample.stack);
         let (memory, is_measured) = match sample.outcome {
             Outcome::Measured { peak_mib } => (peak_mib, true),
             Outcome::OutOfMemory { above_mib } => (above_mib, false),
@@ -133,6 +136,10 @@ impl Table {
             roofline: matrix(&self.roofline, UTILISATION.len()),
             parts: self.of_labels(rows, labels::parts, device),
             label: self.of_labels(rows, labels::shift, device),
+            stack: {
+                let data: Vec<f32> = rows.iter().flat_map(|&row| self.stacks[row].numbers()).collect();
+                Tensor::from_data(TensorData::new(data, [rows.len(), Stack::NUMBERS.len()]), device)
+            },
             sequence: self.with_layers.then(|| self.sequence(rows, device)),
         }
     }
@@ -228,6 +235,8 @@ pub struct Batch {
     pub parts: Tensor<2>,
     /// One for the definition that is not the device-wide reading, `[b, 4]`.
     pub label: Tensor<2>,
+    /// The software of each row, in the order of [`Stack::NUMBERS`], `[b, 9]`.
+    pub stack: Tensor<2>,
     /// The layer sequence, where the network reads it.
     pub sequence: Option<Sequence>,
 }

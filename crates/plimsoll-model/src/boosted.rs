@@ -7,7 +7,7 @@ use forust_ml::Matrix;
 use forust_ml::gradientbooster::{GradientBooster, GrowPolicy};
 use forust_ml::objective::ObjectiveType;
 use forust_ml::sampler::SampleMethod;
-use plimsoll_dataset::Sample;
+use plimsoll_dataset::{Sample, Stack};
 use plimsoll_features::FeatureSchema;
 use serde::{Deserialize, Serialize};
 
@@ -219,9 +219,9 @@ impl Columns {
         Self { summary, gpu: schema.gpu.len() }
     }
 
-    /// Summary, GPU, and how the peak was read.
+    /// Summary, GPU, how the peak was read, and the software.
     fn count(&self) -> usize {
-        self.summary.len() + self.gpu + labels::SHIFTED.len()
+        self.summary.len() + self.gpu + labels::SHIFTED.len() + Stack::NUMBERS.len()
     }
 
     /// The numbers of samples, column by column.
@@ -235,6 +235,9 @@ impl Columns {
         }
         for place in 0..labels::SHIFTED.len() {
             table.extend(samples.iter().map(|sample| f64::from(labels::shift(sample.label)[place])));
+        }
+        for place in 0..Stack::NUMBERS.len() {
+            table.extend(samples.iter().map(|sample| f64::from(sample.stack.numbers()[place])));
         }
         table
     }

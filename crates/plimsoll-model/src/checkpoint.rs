@@ -12,7 +12,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::{Bytes, Device};
-use plimsoll_dataset::{Label, Scaler, output_path};
+use plimsoll_dataset::{Label, Scaler, Stack, output_path};
 use plimsoll_features::{FeatureSchema, Features};
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ use crate::settings::Settings;
 use crate::strength::Strengths;
 
 /// The format's version: raised when settings no longer describe the same network.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// Name of the description inside a checkpoint folder.
 const DESCRIPTION: &str = "checkpoint.json";
 /// Name of the weights inside a checkpoint folder.
@@ -118,12 +118,15 @@ impl Description {
         names
     }
 
-    /// What is known of a GPU beyond the fit, for a label definition: from readings of the same definition, or else of
-    /// one that adds up the same quantities.
-    pub fn adaptation(&self, gpu: &str, label: Label) -> Option<&Adaptation> {
-        let mut fitting = self.adaptations.iter().filter(|known| known.speaks_for(gpu, label)).peekable();
-        let first = fitting.peek().copied();
-        fitting.find(|known| known.label == label).or(first)
+    /// What is known of a GPU beyond the fit, for a label definition on a stack: rather from readings of the same
+    /// definition than of one that adds up the same quantities, then of the nearest stack, then what was learned last.
+    pub fn adaptation(&self, gpu: &str, label: Label, stack: Stack) -> Option<&Adaptation> {
+        let fitting = self.adaptations.iter().filter(|known| known.speaks_for(gpu, label, stack));
+        fitting.max_by(|one, other| {
+            let is_read_alike = |known: &Adaptation| known.label == label;
+            let by_label = is_read_alike(one).cmp(&is_read_alike(other));
+            by_label.then_with(|| stack.compare_nearness(one.stack, other.stack))
+        })
     }
 
     /// A description in the current format.
@@ -202,7 +205,7 @@ fn parse_description(bytes: &[u8], origin: &Path) -> Result<Description> {
     if !description.strength.is_sound() {
         return Err(damaged("a strength of corrections that cannot be".into()));
     }
-    if !description.adaptations.iter().all(Adaptation::is_sound) {
+    if !description.adaptations.iter().all(|known| known.is_sound(description.schema.summary.len())) {
         return Err(damaged("an adaptation to a GPU with a number that cannot be".into()));
     }
     if !description.familiarity.is_sound(description.schema.summary.len() + description.schema.gpu.len()) {

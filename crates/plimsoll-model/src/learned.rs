@@ -5,9 +5,9 @@ use std::path::Path;
 
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
-use plimsoll_dataset::{ContentHasher, Label, Sample};
+use plimsoll_dataset::{ContentHasher, Label, Sample, Stack};
 
-use crate::adaptation::{Adaptation, Reading};
+use crate::adaptation::{Adaptation, Place, Reading};
 use crate::batch::Table;
 use crate::bounds::Bounds;
 use crate::calibration::{Calibration, Scores, Steps, family_of};
@@ -99,19 +99,17 @@ impl Learned {
     }
 
     /// Fits to the GPUs of a few measured samples, with the networks as they are. What was known of these GPUs under
-    /// the same label definition is replaced; groups with too few measured rows are passed over.
+    /// the same label definition and stack is replaced; groups with too few measured rows are passed over.
     ///
     /// # Errors
     /// Samples without [`Adaptation::LEAST_ROWS`] measured rows of any GPU.
     pub fn adapt(&self, samples: &[&Sample]) -> Result<Self> {
-        let estimates = self.unchanged(samples);
-        let mut groups: BTreeMap<(&str, Label), Vec<(&Sample, Reading)>> = BTreeMap::new();
-        for (sample, estimate) in samples.iter().zip(estimates) {
-            let reading = Reading { estimate, outcome: sample.outcome };
-            groups.entry((&sample.gpu, sample.label)).or_default().push((sample, reading));
+        let mut groups: BTreeMap<(&str, Label, Stack), Vec<&Sample>> = BTreeMap::new();
+        for sample in samples {
+            groups.entry((&sample.gpu, sample.label, sample.stack)).or_default().push(sample);
         }
         groups.retain(|_, rows| {
-            let measured = rows.iter().filter(|(sample, _)| sample.outcome.peak_mib().is_some());
+            let measured = rows.iter().filter(|sample| sample.outcome.peak_mib().is_some());
             measured.count() >= Adaptation::LEAST_ROWS
         });
         if groups.is_empty() {
@@ -122,18 +120,36 @@ impl Learned {
             });
         }
         let mut learned = self.clone();
-        for ((gpu, label), rows) in groups {
-            let readings: Vec<Reading> = rows.iter().map(|(_, reading)| *reading).collect();
+        for ((gpu, label, stack), rows) in groups {
+            let readings = self.readings(&rows);
             let mut hasher = ContentHasher::new();
-            for (sample, _) in &rows {
+            for sample in &rows {
                 hasher.add(sample);
             }
-            let fitted = Adaptation { data_hash: hasher.finish(), ..Adaptation::fit(gpu, label, &readings)? };
+            let fitted = Adaptation { data_hash: hasher.finish(), ..Adaptation::fit(gpu, label, stack, &readings)? };
             let known = &mut learned.description.adaptations;
-            known.retain(|old| (old.gpu.as_str(), old.label) != (gpu, label));
+            known.retain(|old| (old.gpu.as_str(), old.label, old.stack) != (gpu, label, stack));
             known.push(fitted);
         }
         Ok(learned)
+    }
+
+    /// What the networks say of samples, beside what was measured of them: what an [`Adaptation`] is fitted to.
+    pub fn readings(&self, samples: &[&Sample]) -> Vec<Reading> {
+        let estimates = self.unchanged(samples);
+        let reading = |(sample, estimate): (&&Sample, Estimate)| Reading {
+            estimate,
+            place: self.place(sample),
+            outcome: sample.outcome,
+        };
+        samples.iter().zip(estimates).map(reading).collect()
+    }
+
+    /// Where a job stands among others.
+    fn place(&self, sample: &Sample) -> Place {
+        let mut summary = sample.features.summary.clone();
+        self.description.scaler.scale_summary(&mut summary);
+        Place::new(&summary)
     }
 
     /// Finds the offsets that make bounds hold on rows which the fit has not seen.
@@ -294,8 +310,12 @@ impl Answer {
         match self.memory {
             Memory::Bin { log_mib } => log_mib,
             Memory::Corrected { read_mib, residuals } => {
-                let quantities = read_mib.iter().zip(strength.of(residuals)).map(|(mib, log)| mib * log.exp());
-                quantities.sum::<f64>().max(LEAST_MIB).ln()
+                let log_sum = |residuals: [f64; QUANTITIES]| {
+                    let quantities = read_mib.iter().zip(residuals).map(|(mib, log)| mib * log.exp());
+                    quantities.sum::<f64>().max(LEAST_MIB).ln()
+                };
+                let context = strength.log_context.unwrap_or(residuals[1]);
+                strength.of(log_sum([0.0, context, 0.0]), log_sum(residuals))
             }
         }
     }
@@ -312,11 +332,12 @@ impl Estimator for Learned {
     }
 
     fn estimate(&self, samples: &[&Sample]) -> Vec<Estimate> {
-        let adapted = |(sample, estimate): (&&Sample, Estimate)| match self
-            .description
-            .adaptation(sample.gpu.as_str(), sample.label)
-        {
-            Some(adaptation) => adaptation.apply(&estimate),
+        let adapted = |(sample, estimate): (&&Sample, Estimate)| match self.description.adaptation(
+            sample.gpu.as_str(),
+            sample.label,
+            sample.stack,
+        ) {
+            Some(adaptation) => adaptation.apply(&estimate, &self.place(sample)),
             None => estimate,
         };
         samples.iter().zip(self.unchanged(samples)).map(adapted).collect()

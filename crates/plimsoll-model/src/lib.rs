@@ -29,7 +29,7 @@ pub mod batch;
 pub mod network;
 pub mod workspaces;
 
-pub use adaptation::{Adaptation, Reading};
+pub use adaptation::{Adaptation, Neighbour, Neighbours, Place, Reading};
 pub use baseline::{Analytic, WithConstant};
 pub use boosted::{BoostedFit, BoostedOn, BoostedSettings, BoostedTrees};
 pub use bounds::{Bounds, LEVELS};

@@ -11,7 +11,6 @@ use plimsoll_graph::Family;
 use serde::{Deserialize, Serialize};
 
 use crate::calibration::family_of;
-use crate::network::labels::QUANTITIES;
 
 /// The strength of corrections for each kind of jobs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,36 +30,41 @@ pub struct Strengths {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Strength {
-    /// Share of the fitted logarithms that counts, from 0 to 1.
+    /// Share of the correction that counts, from 0 to 1.
     pub share: f64,
-    /// Logarithm of measured over nominal context, which stands for the rest of the fitted one; without it the fitted one
-    /// counts whole, as where GPUs and so their contexts differ.
+    /// Size of the correction, as a logarithm of peak memory, up to which it counts as noise. From twice that size on it
+    /// counts in full; in between what counts rises twice as fast as the correction.
+    #[serde(default)]
+    pub threshold: f64,
+    /// Logarithm of measured over nominal context, which takes the place of the fitted one in what is corrected; without
+    /// it the fitted one does, as where GPUs and so their contexts differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_context: Option<f64>,
 }
 
 impl Strength {
     /// Everything that was fitted.
-    pub const WHOLE: Self = Self { share: 1.0, log_context: None };
+    pub const WHOLE: Self = Self { share: 1.0, threshold: 0.0, log_context: None };
 
-    /// What each fitted logarithm is multiplied by, and what is added to it: of reserved, context, live bytes.
-    pub const fn line(self) -> [(f64, f64); QUANTITIES] {
-        let context = match self.log_context {
-            Some(log_context) => (self.share, (1.0 - self.share) * log_context),
-            None => (1.0, 0.0),
-        };
-        [(self.share, 0.0), context, (self.share, 0.0)]
-    }
-
-    /// Logarithms of measurement over simulation as they count.
-    pub fn of(self, residuals: [f64; QUANTITIES]) -> [f64; QUANTITIES] {
-        let line = self.line();
-        std::array::from_fn(|quantity| line[quantity].0 * residuals[quantity] + line[quantity].1)
+    /// The logarithm of peak memory, from that of the simulation with its context and that of the fit.
+    ///
+    /// Small corrections are set to nothing and large ones left alone, which is firm thresholding (Gao and Bruce, Waveshrink
+    /// with firm shrinkage, 1997): where the simulation is exact to a hundredth, a hundredth is what a network makes up.
+    pub fn of(self, log_simulated: f64, log_fitted: f64) -> f64 {
+        let correction = log_fitted - log_simulated;
+        let size = correction.abs();
+        let counted = size.min((2.0 * (size - self.threshold)).max(0.0));
+        log_simulated + self.share * counted.copysign(correction)
     }
 
     fn is_sound(self) -> bool {
-        (0.0..=1.0).contains(&self.share) && self.log_context.is_none_or(f64::is_finite)
+        (0.0..=1.0).contains(&self.share)
+            && (0.0..=Self::MOST_THRESHOLD).contains(&self.threshold)
+            && self.log_context.is_none_or(f64::is_finite)
     }
+
+    /// A correction of more than this is no noise.
+    const MOST_THRESHOLD: f64 = 1.0;
 }
 
 impl Default for Strengths {
@@ -93,26 +97,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_strength_lies_between_the_fit_and_a_constant_context() {
-        let residuals = [0.2, 0.4, -0.1];
-        assert_eq!(Strength::WHOLE.of(residuals), residuals);
-        let none = Strength { share: 0.0, log_context: Some(0.1) };
-        assert_eq!(none.of(residuals), [0.0, 0.1, 0.0]);
-        let half = Strength { share: 0.5, log_context: Some(0.2) };
-        let halved = half.of(residuals);
-        assert!((halved[0] - 0.1).abs() < 1e-12 && (halved[1] - 0.3).abs() < 1e-12);
-        let of_gpus = Strength { share: 0.0, log_context: None };
-        assert_eq!(of_gpus.of(residuals), [0.0, 0.4, 0.0], "what was learned of contexts stays");
+    fn small_corrections_are_noise_and_large_ones_count() {
+        let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found} for {expected}");
+        near(Strength::WHOLE.of(9.0, 9.1), 9.1);
+        let firm = Strength { threshold: 0.02, ..Strength::WHOLE };
+        for (correction, counted) in [(0.0, 0.0), (0.015, 0.0), (0.02, 0.0), (0.03, 0.02), (0.04, 0.04), (0.3, 0.3)] {
+            near(firm.of(9.0, 9.0 + correction), 9.0 + counted);
+            near(firm.of(9.0, 9.0 - correction), 9.0 - counted);
+        }
+        near(Strength { share: 0.5, ..firm }.of(9.0, 9.3), 9.15);
+        near(Strength { share: 0.0, ..firm }.of(9.0, 9.3), 9.0);
     }
 
     #[test]
     fn families_without_a_strength_take_the_overall_one() {
-        let weak = Strength { share: 0.25, log_context: None };
+        let weak = Strength { share: 0.25, ..Strength::WHOLE };
         let families = BTreeMap::from([(Family::Cnn, Strength::WHOLE)]);
         let strengths = Strengths { overall: weak, families, ..Strengths::default() };
         assert_eq!((strengths.get(Family::Cnn, false), strengths.get(Family::Mlp, false)), (Strength::WHOLE, weak));
         assert_eq!(strengths.get(Family::Cnn, true), weak);
-        let absurd = Strengths { overall: Strength { share: f64::NAN, log_context: None }, ..strengths };
-        assert!(!absurd.is_sound());
+        for absurd in [
+            Strength { share: f64::NAN, ..Strength::WHOLE },
+            Strength { threshold: -0.1, ..Strength::WHOLE },
+            Strength { threshold: f64::INFINITY, ..Strength::WHOLE },
+            Strength { log_context: Some(f64::NAN), ..Strength::WHOLE },
+        ] {
+            assert!(!Strengths { overall: absurd, ..strengths.clone() }.is_sound(), "{absurd:?}");
+        }
+        assert!(strengths.is_sound());
     }
 }

@@ -5,7 +5,7 @@ mod support;
 use std::cell::Cell;
 use std::path::Path;
 
-use plimsoll_dataset::{Label, Outcome, Sample};
+use plimsoll_dataset::{Label, Outcome, Sample, Stack};
 use plimsoll_model::{Description, DeviceKind, Epoch, Estimator, Fit, Learned, ModelError, Observer};
 use support::{SILENT, fit, one_at_a_time, samples, transformer};
 
@@ -94,7 +94,7 @@ fn damage_and_other_versions_are_told() {
     restore();
     let text = std::fs::read_to_string(&description).expect("read");
     for (from, to, word) in [
-        ("\"plimsoll_checkpoint\": 4", "\"plimsoll_checkpoint\": 7", "version 7"),
+        ("\"plimsoll_checkpoint\": 5", "\"plimsoll_checkpoint\": 7", "version 7"),
         ("\"log_layers\"", "\"log_lawyers\"", "log_lawyers"),
         ("\"hidden\": 32", "\"hidden\": 31", "weights.bpk"),
         ("\"hidden\": 32", "\"hidden\": 99999999", "hidden"),
@@ -192,6 +192,10 @@ fn a_folder_that_cannot_be_written_is_an_error() {
     assert!(settings.fit(&samples, &[]).is_err());
 }
 
+fn stack(text: &str) -> Stack {
+    text.parse().expect("versions")
+}
+
 #[test]
 fn an_adaptation_moves_the_estimates_of_its_gpu_alone_and_is_kept() {
     let _turn = one_at_a_time();
@@ -226,6 +230,23 @@ fn an_adaptation_moves_the_estimates_of_its_gpu_alone_and_is_kept() {
     // The same GPU again replaces what was known of it.
     let again = loaded.adapt(&runs.iter().collect::<Vec<_>>()).expect("adapts");
     assert_eq!(again.description().adaptations, loaded.description().adaptations);
+    // Another stack is known beside it, and each speaks for its own.
+    let old: Vec<Sample> = runs
+        .iter()
+        .map(|run| {
+            let peak_mib = run.outcome.peak_mib().expect("measured") - 1000.0;
+            Sample { stack: stack("pytorch 1.13"), outcome: Outcome::Measured { peak_mib }, ..run.clone() }
+        })
+        .collect();
+    let of_both = again.adapt(&old.iter().collect::<Vec<_>>()).expect("adapts");
+    assert_eq!(of_both.description().adaptations.len(), again.description().adaptations.len() + 1);
+    let offset = |text: &str| {
+        let known = of_both.description().adaptation("t4", Label::NvidiaSmiDevice, stack(text));
+        known.map_or(f64::NAN, |known| known.offset_mib)
+    };
+    for (text, expected) in [("pytorch 1.10", -300.0), ("pytorch 2.6", 700.0)] {
+        assert!((offset(text) - expected).abs() < 1.0, "{} MiB for {text}", offset(text));
+    }
     let error = learned.adapt(&[]).expect_err("no rows").to_string();
     assert!(error.contains("at least 3"), "{error}");
 

@@ -2,7 +2,7 @@
 
 mod support;
 
-use plimsoll_dataset::{Label, Outcome, Sample};
+use plimsoll_dataset::{Label, Outcome, Sample, Stack};
 use plimsoll_features::FeatureSchema;
 use plimsoll_graph::Family;
 use plimsoll_model::{
@@ -113,7 +113,7 @@ fn bounds_hold_on_new_rows_and_are_wide_only_where_memory_varies() {
     let samples = with_spikes(600);
     let (training, new) = samples.split_at(400);
     let mut settings = fit(mlp(), 60, &SILENT);
-    settings.settings.calibration.fraction = 0.3;
+    settings.settings.ensemble = 3;
     // As the configs have it: a network that learned the spikes by heart would see no spread among its own rows.
     settings.settings.training.weight_decay = 1.0;
     let learned = settings.fit(&refs(training), &[]).expect("fits");
@@ -125,8 +125,8 @@ fn bounds_hold_on_new_rows_and_are_wide_only_where_memory_varies() {
             .zip(new)
             .filter(|(bounds, sample)| bounds.to_array()[level] >= sample.outcome.peak_mib().expect("measured"));
         let share = holds.count() as f64 / new.len() as f64;
-        // Both parts are drawn: three standard deviations of what 120 rows promise and 200 show.
-        let deviation = (promised * (1.0 - promised) * (1.0 / 120.0 + 1.0 / 200.0)).sqrt();
+        // Both parts are drawn: three standard deviations of what 400 rows promise and 200 show.
+        let deviation = (promised * (1.0 - promised) * (1.0 / 400.0 + 1.0 / 200.0)).sqrt();
         assert!((share - promised).abs() < 3.0 * deviation, "{share} for {promised}");
     }
     let mean_width = |of: fn(&Sample) -> bool| {
@@ -141,7 +141,7 @@ fn bounds_hold_on_new_rows_and_are_wide_only_where_memory_varies() {
     let (varied, steady) = (mean_width(|row| row.family == Family::Cnn), mean_width(|row| row.family != Family::Cnn));
     assert!(varied > 1.02 && steady - 1.0 < 0.6 * (varied - 1.0), "{varied} against {steady}");
     let calibration = learned.description().calibration.clone().expect("enough rows");
-    assert!((110..=130).contains(&calibration.overall.rows), "{calibration:?}");
+    assert_eq!(calibration.overall.rows, 400, "every row is new to one of the networks");
 }
 
 #[test]
@@ -203,6 +203,32 @@ fn rows_of_several_definitions_are_learned_side_by_side() {
     let ask = |label| memory(&learned.estimate(&[&Sample { label, ..samples[0].clone() }]))[0];
     let ratio = ask(Label::NvidiaSmiProcess) / ask(Label::NvidiaSmiDevice);
     assert!((ratio - 0.8).abs() < 0.05, "{ratio}");
+}
+
+#[test]
+fn rows_of_several_stacks_are_learned_side_by_side() {
+    let _turn = one_at_a_time();
+    let stack = |text: &str| text.parse::<Stack>().expect("versions");
+    let (today, old) = (stack("pytorch 2.6, cuda 12.4"), stack("pytorch 1.13, cuda 11.7"));
+    // Each workload under both: nothing but the stack tells them apart.
+    let mut samples: Vec<Sample> = samples(8).into_iter().flat_map(|sample| [sample.clone(), sample]).collect();
+    for (index, sample) in samples.iter_mut().enumerate() {
+        let analytic = sample.features.analytic;
+        let (stack, context_mib) =
+            if index % 2 == 0 { (today, analytic.context_mib) } else { (old, 0.5 * analytic.context_mib) };
+        let peak_mib = f64::from(analytic.reserved_mib + context_mib);
+        (sample.stack, sample.outcome) = (stack, Outcome::Measured { peak_mib });
+    }
+    let learned = fit(mlp(), 300, &SILENT).fit(&refs(&samples), &[]).expect("fits");
+    assert!(mape(&learned, &samples) < 1.0, "{} %", mape(&learned, &samples));
+    let ask = |stack| memory(&learned.estimate(&[&Sample { stack, ..samples[0].clone() }]))[0];
+    // The same rows cannot be told apart by one who does not know the stack.
+    let blind: Vec<Sample> =
+        samples.iter().map(|sample| Sample { stack: Stack::default(), ..sample.clone() }).collect();
+    let unaware = fit(mlp(), 300, &SILENT).fit(&refs(&blind), &[]).expect("fits");
+    assert!(mape(&unaware, &blind) > 5.0, "{} %", mape(&unaware, &blind));
+    // What no row has shown changes nothing.
+    assert_eq!(ask(stack("pytorch 3.1, cuda 14.0")), ask(stack("pytorch 2.1, cuda 12.0")));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use plimsoll_dataset::Stack;
 
 /// Tells how much GPU memory a training job takes, and how hard it works the GPU, before it runs.
 ///
@@ -156,6 +157,21 @@ pub(crate) struct SourceArguments {
     /// Keep each repeat of a run in a published layout as a row of its own instead of their median.
     #[arg(long)]
     pub(crate) all_repeats: bool,
+    #[command(flatten)]
+    pub(crate) software: SoftwareArguments,
+}
+
+/// The software under a run.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SoftwareArguments {
+    /// Versions of the software, such as "pytorch 2.4, cuda 12.4" [default: as today's].
+    #[arg(
+        long,
+        value_name = "VERSIONS",
+        long_help = "Versions of the software under the job, such as \"pytorch 2.4, cuda 12.4\": of pytorch, cuda, cudnn, \
+                     rocm and driver, as far as known [default: counts as today's]"
+    )]
+    pub(crate) stack: Option<Stack>,
 }
 
 #[derive(Debug, Args)]
@@ -349,6 +365,8 @@ pub(crate) struct EstimateArguments {
                      or allocated (by the framework), unknown. Whether a job fits is always a matter of the whole GPU"
     )]
     pub(crate) label: String,
+    #[command(flatten)]
+    pub(crate) software: SoftwareArguments,
     /// Print one JSON object; with `--jobs` and without `--out` one a row.
     #[arg(long)]
     pub(crate) json: bool,
@@ -392,6 +410,8 @@ pub(crate) struct FitBatchArguments {
     /// Only batches that this divides.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = batch())]
     pub(crate) multiple_of: u64,
+    #[command(flatten)]
+    pub(crate) software: SoftwareArguments,
     /// Catalogue entries of your own.
     #[arg(long, value_name = "FILE")]
     pub(crate) gpu_file: Option<PathBuf>,
@@ -415,6 +435,8 @@ pub(crate) struct CompareArguments {
     pub(crate) batches: Vec<u64>,
     #[command(flatten)]
     pub(crate) training: TrainingArguments,
+    #[command(flatten)]
+    pub(crate) software: SoftwareArguments,
     /// Draw memory against the batch: a page (.html) or the drawing alone (.svg).
     #[arg(long, value_name = "FILE")]
     pub(crate) plot: Option<PathBuf>,
@@ -427,6 +449,13 @@ pub(crate) struct CompareArguments {
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What a learning curve draws.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum DrawBy {
+    Run,
+    Architecture,
 }
 
 /// A batch size.
@@ -577,9 +606,15 @@ pub(crate) struct AdaptArguments {
     /// Judge how good the estimator is after these numbers of runs, and write nothing.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     pub(crate) curve: Vec<usize>,
+    /// Draw what `--curve` finds: a page (.html) or the drawing alone (.svg).
+    #[arg(long, value_name = "FILE", requires = "curve")]
+    pub(crate) plot: Option<PathBuf>,
     /// Draws for each number of runs.
     #[arg(long, value_name = "N", default_value_t = 20, requires = "curve", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) repeats: u32,
+    /// What is drawn: runs one by one, or those of whole architectures, so that none that is judged was shown.
+    #[arg(long, value_enum, default_value_t = DrawBy::Run, requires = "curve")]
+    pub(crate) by: DrawBy,
     /// Seed of the draws.
     #[arg(long, value_name = "S", default_value_t = 0, requires = "curve")]
     pub(crate) seed: u64,

@@ -96,6 +96,43 @@ fn a_stack_that_takes_less_context_is_learned_from_a_few_runs() {
 }
 
 #[test]
+fn runs_of_a_stack_speak_for_jobs_on_it() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let mut table = "workload,batch_size,gpu,peak_memory_mib,label,stack\n".to_owned();
+    for batch in [4, 8, 16, 24, 48] {
+        let measured = peak(&estimate(batch, "b200", None)) - 400.0;
+        let stack = "\"torch==1.13.1, cu117\"";
+        writeln!(table, "zoo:torchvision/resnet18,{batch},b200,{measured},nvidia_smi_device,{stack}")
+            .expect("a string");
+    }
+    let runs = write(folder.path(), "runs.csv", &table);
+    let (runs, out) = (runs.to_str().expect("UTF-8"), folder.path().join("checkpoint"));
+    let out = out.to_str().expect("UTF-8");
+    assert!(good(&["adapt", "shipped", "--data", runs, "--out", out]).contains("pytorch 1.13, cuda 11.7"));
+    let job = ["estimate", "zoo:torchvision/resnet18", "--batch", "32", "--gpu", "b200", "--checkpoint", out];
+    let ask = |stack: &str| json(&good(&[&job[..], &["--stack", stack, "--json"]].concat()));
+    let (old, today, unnamed) = (ask("pytorch 1.9"), ask("pytorch 2.6, cuda 12.4"), ask(""));
+    assert!((peak(&today) - peak(&old) - 400.0).abs() < 1.0, "{old} and {today}");
+    assert_eq!((&old["adaptation"]["rows"], &today["adaptation"]), (&5.into(), &Value::Null));
+    let warnings = today["warnings"].to_string();
+    assert!(warnings.contains("there are runs of it on pytorch 1.13, cuda 11.7: say --stack"), "{warnings}");
+    assert_eq!(today["stack"], "pytorch 2.6, cuda 12.4");
+    // Who says nothing is taken to run on today's.
+    assert_eq!(unnamed["peak_memory_mib"], today["peak_memory_mib"]);
+    let words = good(&[&job[..], &["--stack", "torch 1.13"]].concat());
+    assert!(words.contains("5 runs of b200 on pytorch 1.13, cuda 11.7"), "{words}");
+    assert!(bad(2, &[&job[..], &["--stack", "newest"]].concat()).contains("pytorch 2.4, cuda 12.4"));
+    // Commands that search ask with the stack too.
+    let fit = ["fit-batch", "zoo:torchvision/resnet18", "--gpu", "b200", "--checkpoint", out, "--max", "64", "--json"];
+    let at_64 = |stack: &str| peak(&json(&good(&[&fit[..], &["--stack", stack]].concat())));
+    assert!((at_64("pytorch 2.6") - at_64("pytorch 1.13") - 400.0).abs() < 1.0);
+    // A row that names no version is refused, for it would silently count as on today's.
+    let unread = write(folder.path(), "unread.csv", &table.replace("torch==1.13.1, cu117", "cluster A"));
+    let error = bad(1, &["adapt", "shipped", "--data", unread.to_str().expect("UTF-8"), "--out", out]);
+    assert!(error.contains("cluster A") && error.contains("pytorch 2.4"), "{error}");
+}
+
+#[test]
 fn a_curve_says_what_runs_are_worth() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let mut table = "workload,batch_size,gpu,peak_memory_mib,label\n".to_owned();
@@ -112,7 +149,11 @@ fn a_curve_says_what_runs_are_worth() {
     assert_eq!(points.as_array().map(Vec::len), Some(2), "too few rows for the last: {points}");
     let error = |point: usize| points[point]["median_ape_pct"].as_f64().expect("a number");
     assert!(error(1) < error(0) && points[1]["judged"] == 13, "{points}");
-    assert!(good(&arguments[..arguments.len() - 1]).starts_with("gpu"));
+    let page = folder.path().join("curve.html");
+    let plotted = [&arguments[..arguments.len() - 1], &["--plot", page.to_str().expect("UTF-8")]].concat();
+    assert!(good(&plotted).starts_with("GPU"));
+    let page = std::fs::read_to_string(page).expect("a page");
+    assert!(page.contains("<svg") && page.contains("b200") && !page.contains("NaN"), "{page}");
 }
 
 const JOBS: &str = "workload,batch_size,gpu,precision\n\

@@ -17,6 +17,7 @@ use super::sources::Source;
 use super::{cells, workloads};
 use crate::error::Result;
 use crate::measurement::{Label, Measurement, Outcome};
+use crate::stack::Stack;
 use crate::target::Target;
 
 const FILENAME: &str = "Filename";
@@ -80,7 +81,7 @@ struct RowReader {
     family: Family,
     gpu: Gpu,
     label: Label,
-    stack: String,
+    stack: Stack,
     keeps_contradictions: bool,
 }
 
@@ -94,7 +95,7 @@ impl RowReader {
             family: FAMILIES[layout],
             gpu: options.gpu.as_ref().map_or_else(|| intake.catalogue.find(GPU), Ok)?.clone(),
             label: options.label.unwrap_or(Label::NvidiaSmiDevice),
-            stack: options.stack.clone().unwrap_or_default(),
+            stack: options.stack.unwrap_or_default(),
             keeps_contradictions: options.keeps_contradictions,
         })
     }
@@ -135,7 +136,7 @@ impl RowReader {
             shape: configuration.shape,
             workload: workloads::job(Arc::new(configuration.graph), configuration.setup, &self.gpu)?,
             label: self.label,
-            stack: self.stack.clone(),
+            stack: self.stack,
             utilisation,
             published_estimates: Vec::new(),
             doubt: None,

@@ -23,6 +23,7 @@ use plimsoll_graph::{Gpu, GpuCatalogue, TrainingSetup};
 
 use crate::error::Result;
 use crate::measurement::{Label, Measurement, Rejection};
+use crate::stack::Stack;
 use intake::Intake;
 
 pub use format::Format;
@@ -43,8 +44,8 @@ pub struct IngestOptions {
     /// How peaks were read, for rows that do not say. The `gpumemnet` layout holds device readings of `nvidia-smi`,
     /// which this replaces.
     pub label: Option<Label>,
-    /// Driver, CUDA and framework versions, for rows that do not say.
-    pub stack: Option<String>,
+    /// The software that runs used, for rows that do not say.
+    pub stack: Option<Stack>,
     /// Whether utilisation counters that contradict each other are kept. They are masked otherwise.
     pub keeps_contradictions: bool,
     /// Whether each repeat of a run is a row of its own in published layouts. Their median is otherwise.

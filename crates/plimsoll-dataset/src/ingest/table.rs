@@ -192,6 +192,10 @@ impl RowReader {
             })?,
             None => options.label.unwrap_or_default(),
         };
+        let stack = match cell("stack") {
+            Some(text) => text.parse().map_err(|error| format!("`stack`: {error}"))?,
+            None => options.stack.unwrap_or_default(),
+        };
         let (outcome, doubt) = table_outcome(&cell, gpu, label)?;
         let mut utilisation = [None; 6];
         for (ratio, target) in utilisation.iter_mut().zip(UTILISATION) {
@@ -213,7 +217,7 @@ impl RowReader {
             shape: cell("shape").unwrap_or_default().to_owned(),
             workload: job(graph, setup, gpu)?,
             label,
-            stack: cell("stack").or(options.stack.as_deref()).unwrap_or_default().to_owned(),
+            stack,
             outcome,
             utilisation,
             published_estimates,

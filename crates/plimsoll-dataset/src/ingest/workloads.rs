@@ -36,7 +36,7 @@ fn unmeasured(source: &Source, format: Format, intake: &Intake<'_, '_>) -> Resul
     };
     Ok(job(graph, setup, gpu).map(|workload| Measurement {
         label: options.label.unwrap_or(Label::Unknown),
-        stack: options.stack.clone().unwrap_or_default(),
+        stack: options.stack.unwrap_or_default(),
         ..Measurement::unmeasured(source.name.clone(), workload)
     }))
 }

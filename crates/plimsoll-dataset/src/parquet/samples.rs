@@ -16,7 +16,7 @@ use crate::sample::Sample;
 use crate::target::UTILISATION;
 
 /// The columns, in order. Lists of numbers are little-endian bytes: `u16` tokens, `f32` all else.
-pub(crate) const COLUMNS: [&str; 29] = [
+pub(crate) const COLUMNS: [&str; 30] = [
     "id",
     "family",
     "architecture",
@@ -46,6 +46,7 @@ pub(crate) const COLUMNS: [&str; 29] = [
     "gpu_features",
     "doubt",
     "reading_mib",
+    "stack",
 ];
 
 /// Where in [`COLUMNS`] each type stands.
@@ -56,6 +57,7 @@ const SINGLES: std::ops::Range<usize> = 18..23;
 const LISTS: std::ops::Range<usize> = 23..27;
 const DOUBT: usize = 27;
 const READING: usize = 28;
+const STACK: usize = 29;
 
 /// The key of the feature schema in the file's metadata.
 const SCHEMA_KEY: &str = "plimsoll.feature_schema";
@@ -81,6 +83,7 @@ struct Waiting {
     lists: [Vec<Vec<u8>>; LISTS.end - LISTS.start],
     doubt: Vec<String>,
     reading: Vec<Option<f64>>,
+    stack: Vec<String>,
 }
 
 impl SampleWriter {
@@ -164,6 +167,7 @@ impl Waiting {
         let doubt = sample.doubt.as_ref();
         self.doubt.push(doubt.map_or_else(String::new, |doubt| doubt.reason.clone()));
         self.reading.push(doubt.map(|doubt| doubt.reading_mib));
+        self.stack.push(sample.stack.to_string());
     }
 
     /// The columns, in the order of [`COLUMNS`].
@@ -180,6 +184,7 @@ impl Waiting {
         columns.extend(COLUMNS[LISTS].iter().zip(self.lists).map(named));
         columns.push(Column::new(COLUMNS[DOUBT].into(), self.doubt));
         columns.push(Column::new(COLUMNS[READING].into(), self.reading));
+        columns.push(Column::new(COLUMNS[STACK].into(), self.stack));
         columns
     }
 }
@@ -253,6 +258,7 @@ impl SampleReader {
             lists: COLUMNS[LISTS].iter().map(|name| chunk.binary(name)).collect::<Result<_>>()?,
             doubt: chunk.text(COLUMNS[DOUBT])?,
             reading: chunk.doubles(COLUMNS[READING])?,
+            stack: chunk.text(COLUMNS[STACK])?,
         };
         let row = |index| {
             columns.sample(index, &self.schema).map_err(|found| DatasetError::Row {
@@ -275,6 +281,7 @@ struct Columns<'a> {
     lists: Vec<Vec<Option<&'a [u8]>>>,
     doubt: Vec<Option<&'a str>>,
     reading: Vec<Option<f64>>,
+    stack: Vec<Option<&'a str>>,
 }
 
 impl Columns<'_> {
@@ -316,6 +323,7 @@ impl Columns<'_> {
             capacity_mib: double(8).filter(|mib| mib.is_finite() && *mib > 0.0).ok_or_else(|| empty(8))?,
             batch_size: self.batch_size[index].ok_or_else(|| empty(BATCH_SIZE))?,
             label: Label::from_name(label).ok_or_else(|| format!("a label `{label}`"))?,
+            stack: self.stack[index].unwrap_or_default().parse().map_err(|error| format!("`stack`: {error}"))?,
             outcome: outcome_of(text(6)?, double(9), double(10))?,
             utilisation,
             published_estimates: serde_json::from_str(text(7)?).map_err(|error| error.to_string())?,

@@ -1,22 +1,19 @@
 //! The drawing: loads as lines that rise with the batch, GPUs as levels that they cross.
 
 use plotters::backend::SVGBackend;
-use plotters::chart::{ChartBuilder, ChartContext};
-use plotters::coord::cartesian::Cartesian2d;
+use plotters::chart::ChartBuilder;
 use plotters::drawing::IntoDrawingArea;
 use plotters::element::{Circle, PathElement, Polygon};
 use plotters::series::DashedLineSeries;
 use plotters::style::text_anchor::HPos;
 use plotters::style::{Color, RGBColor};
 
-use super::labels::{each, shared, spread};
+use super::labels::{each, shared};
 use super::{Comparison, ComparisonLine};
-use crate::drawing::{Area, Drawn, GRID, INK, SOFT, font, for_a_page, stroke, text};
+use crate::drawing::{Area, Chart, Drawn, INK, SOFT, for_a_page, mesh, spread, stroke, text};
 use crate::error::{EvaluationError, Result};
 use crate::report::plot::Colour;
 use crate::report::plot::axis::Axis;
-
-type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
 
 /// Twice as fine as shown, since Plotters rounds to whole units.
 const SIZE: (u32, u32) = (2400, 1180);
@@ -60,18 +57,7 @@ fn paint(svg: &mut String, comparison: &Comparison) -> Drawn {
         .x_label_area_size(100)
         .y_label_area_size(116)
         .build_cartesian_2d(x.clone(), y.clone())?;
-    chart
-        .configure_mesh()
-        .light_line_style(RGBColor(0, 0, 0).mix(0.0))
-        .bold_line_style(stroke(GRID, 2))
-        .axis_style(stroke(INK, 2))
-        .label_style(font())
-        .axis_desc_style(font())
-        .x_label_formatter(&|value| x.text(*value))
-        .y_label_formatter(&|value| y.text(*value))
-        .x_desc(x.label.clone())
-        .y_desc(y.label.clone())
-        .draw()?;
+    mesh(&mut chart, &x, &y)?;
     text(&area, KEY, (122, 18), HPos::Left)?;
     capacities(&mut chart, comparison, &x)?;
     if comparison.lines.len() <= COLOURS {

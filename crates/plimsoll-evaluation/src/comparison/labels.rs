@@ -70,27 +70,8 @@ fn shorten(text: &str) -> String {
     text.chars().take(WIDTH - 1).chain(['…']).collect()
 }
 
-/// Places as near as possible to those that are wanted, in the same order and at least `gap` apart, from `first` on
-/// and, as long as they all fit there, up to `last`.
-pub(super) fn spread(wanted: &[i32], gap: i32, first: i32, last: i32) -> Vec<i32> {
-    let mut places = wanted.to_vec();
-    let mut floor = first;
-    for place in &mut places {
-        *place = (*place).max(floor);
-        floor = *place + gap;
-    }
-    let mut ceiling = last;
-    for (at, place) in places.iter_mut().enumerate().rev() {
-        *place = (*place).min(ceiling).max(first + gap * at as i32);
-        ceiling = *place - gap;
-    }
-    places
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     fn line(gpu: &str, capacity_mib: f64) -> ComparisonLine {
@@ -105,18 +86,5 @@ mod tests {
         assert_eq!(each(&lines)[0], Label { mib: 24_576.0, text: "b: 24.0 GiB".into(), place: Some(1) });
         assert_eq!(shared(&lines, 1).len(), 1);
         assert!(shorten(&"x".repeat(99)).ends_with("x…"));
-    }
-
-    proptest! {
-        #[test]
-        fn labels_keep_their_order_and_distance(mut wanted in prop::collection::vec(0..1000, 0..12)) {
-            wanted.sort_unstable();
-            let places = spread(&wanted, 50, 0, 1000);
-            prop_assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= 50), "{places:?}");
-            prop_assert!(places.iter().all(|place| (0..=1000).contains(place)), "{places:?}");
-            if wanted.windows(2).all(|pair| pair[1] - pair[0] >= 50) {
-                prop_assert_eq!(places, wanted);
-            }
-        }
     }
 }

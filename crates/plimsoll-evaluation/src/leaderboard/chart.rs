@@ -1,15 +1,14 @@
 //! Errors of estimators as bars, the best on top.
 
 use plotters::backend::SVGBackend;
-use plotters::chart::{ChartBuilder, ChartContext};
-use plotters::coord::cartesian::Cartesian2d;
+use plotters::chart::ChartBuilder;
 use plotters::drawing::IntoDrawingArea;
 use plotters::element::{Circle, PathElement, Rectangle};
 use plotters::style::{Color, RGBColor};
 
 use super::LeaderboardRow;
 use super::ranking::rank_key;
-use crate::drawing::{Drawn, GRID, INK, font, for_a_page, stroke};
+use crate::drawing::{Chart, Drawn, INK, for_a_page, mesh, stroke};
 use crate::error::{EvaluationError, Result};
 use crate::report::plot::Colour;
 use crate::report::plot::axis::Axis;
@@ -37,8 +36,6 @@ pub(super) fn legend() -> Vec<(Colour, String)> {
         (OTHERS, "formulas, and estimates that others published".to_owned()),
     ]
 }
-
-type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
 
 /// The drawing of rows that can be compared.
 pub(super) fn draw(rows: &[&LeaderboardRow]) -> Result<String> {
@@ -69,17 +66,7 @@ fn paint(svg: &mut String, rows: &[&LeaderboardRow]) -> Drawn {
         .x_label_area_size(110)
         .y_label_area_size(60 + 16 * y.longest_text() as u32)
         .build_cartesian_2d(x.clone(), y.clone())?;
-    chart
-        .configure_mesh()
-        .light_line_style(RGBColor(0, 0, 0).mix(0.0))
-        .bold_line_style(stroke(GRID, 2))
-        .axis_style(stroke(INK, 2))
-        .label_style(font())
-        .axis_desc_style(font())
-        .x_label_formatter(&|value| x.text(*value))
-        .y_label_formatter(&|value| y.text(*value))
-        .x_desc(x.label.clone())
-        .draw()?;
+    mesh(&mut chart, &x, &y)?;
     for (place, row) in rows.iter().enumerate() {
         bar(&mut chart, row, place as f64, &x)?;
     }

@@ -30,7 +30,7 @@ pub(super) struct HeadValues {
 /// Both heads of one network.
 ///
 /// # Shapes
-/// `trunks` are `[batch, hidden]` each, `gpu` is `[batch, g]`, scaled; `label` is `[batch]`.
+/// `trunks` are `[batch, hidden]` each, `gpu` is `[batch, g]`, scaled; `label` is `[batch]`, `software` `[batch, 9]`.
 pub(super) fn heads(
     writer: &mut Writer,
     prefix: &str,
@@ -38,7 +38,7 @@ pub(super) fn heads(
     output: &OutputSettings,
     trunks: [&Value; 2],
     gpu: &Value,
-    label: &Value,
+    (label, software): (&Value, &Value),
 ) -> Result<HeadValues> {
     let axis = || vec![Attribute::Int("axis", 1)];
     let name = format!("{prefix}heads.memory");
@@ -46,6 +46,8 @@ pub(super) fn heads(
     let (first, second) = &weights.memory;
     let hidden = writer.affine(&format!("{name}.first"), &joined, first)?;
     let shift = bounds::label_shift(writer, &format!("{name}.label"), &weights.label, label)?;
+    let hidden = writer.plain("Add", &format!("{name}.labelled"), &[&hidden, &shift]);
+    let shift = writer.affine(&format!("{name}.stack"), software, &weights.stack)?;
     let hidden = writer.plain("Add", &format!("{name}.hidden"), &[&hidden, &shift]);
     let hidden = writer.gelu(&format!("{name}.first"), &hidden);
     let mut memory = writer.affine(&format!("{name}.second"), &hidden, second)?;
@@ -141,10 +143,8 @@ pub(super) fn outputs(
     Ok(outputs)
 }
 
-/// Memory and the scale of its logarithm from four bounded numbers: simulated quantities, corrected as strongly as the
-/// family's strength says, of which the label definition adds up some.
-///
-/// The network takes the logarithm of memory, and estimates undo it; here memory is computed without the detour.
+/// Memory and the scale of its logarithm from four bounded numbers: simulated quantities, of which the label definition
+/// adds up some, corrected as strongly as the family's strength says.
 fn regression(
     writer: &mut Writer,
     memory: &Value,
@@ -156,34 +156,68 @@ fn regression(
     let extents = writer.builder().wholes(&[labels::QUANTITIES as i64, 1]);
     let names = ["heads.memory.residuals", "heads.memory.log_scale"];
     let [residuals, log_scale] = writer.builder().nodes("Split", names, &[memory, &extents], axis());
-    let mut table = |name: &str, of: fn((f64, f64)) -> f64| -> Result<Value> {
-        let kinds = [false, true].into_iter().flat_map(|mode| Family::ALL.map(|family| strengths.get(family, mode)));
-        let numbers = kinds.flat_map(Strength::line).map(|line| of(line) as f32).collect();
-        let table = Weight { shape: vec![2 * Family::ALL.len(), labels::QUANTITIES], numbers };
-        let table = writer.weight(&format!("heads.memory.{name}.table"), &table)?;
-        Ok(bounds::pick(writer, &format!("heads.memory.{name}"), &table, kind))
-    };
-    let share = table("share", |(share, _)| share)?;
-    let rest = table("rest", |(_, rest)| rest)?;
-    let residuals = writer.plain("Mul", "heads.memory.residuals.share", &[&residuals, &share]);
-    let residuals = writer.plain("Add", "heads.memory.residuals.counted", &[&residuals, &rest]);
-    let multipliers = writer.plain("Exp", "heads.memory.multipliers", &[&residuals]);
-    let corrected = writer.plain("Mul", "heads.memory.corrected", &[simulated, &multipliers]);
-
     let parts: Vec<f32> = Label::ALL.into_iter().flat_map(labels::parts).collect();
     let parts = writer.builder().tensor("heads.memory.parts.table", &[Label::ALL.len(), labels::QUANTITIES], &parts);
     let parts = bounds::pick(writer, "heads.memory.parts", &parts, label);
-    let read = writer.plain("Mul", "heads.memory.read", &[&corrected, &parts]);
-    let columns = writer.builder().wholes(&[1]);
-    let keeps = vec![Attribute::Int("keepdims", 1)];
-    let sum = writer.builder().node("ReduceSum", "heads.memory.sum", &[&read, &columns], keeps);
-    let least = writer.builder().scalar(LEAST_MIB as f32);
-    let peak = writer.plain("Max", PEAK_MEMORY, &[&sum, &least]);
+    let read = writer.plain("Mul", "heads.memory.read", &[simulated, &parts]);
+
+    // What is corrected: the simulation with the context of its kind, or with the fitted one.
+    let context =
+        of_kind(writer, "context", strengths, kind, |strength| [0.0, strength.log_context.unwrap_or_default(), 0.0])?;
+    let is_fitted = of_kind(writer, "context.is_fitted", strengths, kind, |strength| {
+        [0.0, if strength.log_context.is_some() { 0.0 } else { 1.0 }, 0.0]
+    })?;
+    let fitted_context = writer.plain("Mul", "heads.memory.context.fitted", &[&residuals, &is_fitted]);
+    let context = writer.plain("Add", "heads.memory.context.counted", &[&context, &fitted_context]);
+    let before = log_sum(writer, "heads.memory.before", &read, &context);
+    let after = log_sum(writer, "heads.memory.after", &read, &residuals);
+
+    // The correction, firmly thresholded.
+    let threshold = of_kind(writer, "threshold", strengths, kind, |strength| [strength.threshold])?;
+    let share = of_kind(writer, "share", strengths, kind, |strength| [strength.share])?;
+    let correction = writer.plain("Sub", "heads.memory.correction", &[&after, &before]);
+    let sign = writer.plain("Sign", "heads.memory.correction.sign", &[&correction]);
+    let size = writer.plain("Abs", "heads.memory.correction.size", &[&correction]);
+    let above = writer.plain("Sub", "heads.memory.correction.above", &[&size, &threshold]);
+    let twice = writer.plain("Add", "heads.memory.correction.twice", &[&above, &above]);
+    let rising = writer.plain("Relu", "heads.memory.correction.rising", &[&twice]);
+    let counted = writer.plain("Min", "heads.memory.correction.firm", &[&size, &rising]);
+    let counted = writer.plain("Mul", "heads.memory.correction.signed", &[&counted, &sign]);
+    let counted = writer.plain("Mul", "heads.memory.correction.counted", &[&counted, &share]);
+    let log_peak = writer.plain("Add", "heads.memory.log_peak", &[&before, &counted]);
+    let peak = writer.plain("Exp", PEAK_MEMORY, &[&log_peak]);
 
     let centre = writer.builder().scalar(LOG_SCALE_CENTRE as f32);
     let log_scale = writer.plain("Add", "heads.memory.log_scale.centred", &[&log_scale, &centre]);
     let scale = writer.plain("Exp", SCALE, &[&log_scale]);
     Ok(vec![peak, scale])
+}
+
+/// Numbers of each row's strength: `[batch, N]`.
+fn of_kind<const N: usize>(
+    writer: &mut Writer,
+    name: &str,
+    strengths: &Strengths,
+    kind: &Value,
+    of: fn(Strength) -> [f64; N],
+) -> Result<Value> {
+    let kinds = [false, true].into_iter().flat_map(|mode| Family::ALL.map(|family| strengths.get(family, mode)));
+    let numbers = kinds.flat_map(of).map(|number| number as f32).collect();
+    let table = Weight { shape: vec![2 * Family::ALL.len(), N], numbers };
+    let table = writer.weight(&format!("heads.memory.{name}.table"), &table)?;
+    Ok(bounds::pick(writer, &format!("heads.memory.{name}"), &table, kind))
+}
+
+/// The logarithm of the sum of corrected quantities, at least that of the least memory: `[batch, 1]`.
+fn log_sum(writer: &mut Writer, name: &str, read: &Value, residuals: &Value) -> Value {
+    let multipliers = writer.plain("Exp", &format!("{name}.multipliers"), &[residuals]);
+    let corrected = writer.plain("Mul", &format!("{name}.corrected"), &[read, &multipliers]);
+    let columns = writer.builder().wholes(&[1]);
+    let keeps = vec![Attribute::Int("keepdims", 1)];
+    let sum = writer.builder().node("ReduceSum", &format!("{name}.sum"), &[&corrected, &columns], keeps);
+    let least = writer.builder().scalar(LEAST_MIB as f32);
+    let sum = writer.plain("Max", &format!("{name}.raised"), &[&sum, &least]);
+    writer.plain("Log", &format!("{name}.log"), &[&sum])
 }
 
 /// Probabilities of the bins, and what stands for the most probable one, which lies a share of its width above its lower

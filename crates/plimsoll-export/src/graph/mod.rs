@@ -4,7 +4,7 @@
 //! tokens, layers, mask ─ scale ─ encoder ─ mean over real layers ─ norm ┐
 //! summary ─ scale ──────────────────────────────────────────────────────┼ trunks ┐
 //! gpu ───── scale ────────────────────────────────────────────────┬─────┘        ├─ heads ─ estimates
-//! label ──────────────────────────────────────────────────────────┴──────────────┤            │
+//! label, stack ───────────────────────────────────────────────────┴──────────────┤            │
 //! simulated_mib ─────────────────────────────────────────────────────────────────┘          bounds
 //! summary, gpu ─ ranges of what was fitted to ─ out of distribution ──────────────────────────┘
 //! ```
@@ -20,7 +20,7 @@ use plimsoll_model::{Description, Learned};
 
 use self::blocks::Writer;
 use crate::error::Result;
-use crate::interface::{self, GPU, LABEL, LAYERS, MASK, Port, SIMULATED, SUMMARY, TOKENS};
+use crate::interface::{self, GPU, LABEL, LAYERS, MASK, Port, SIMULATED, STACK, SUMMARY, TOKENS};
 use crate::onnx::proto::ModelProto;
 use crate::onnx::{Attribute, OnnxBuilder, Value};
 use crate::weights::Weights;
@@ -51,6 +51,7 @@ struct Inputs {
     gpu: Value,
     simulated: Value,
     label: Value,
+    stack: Value,
     sequence: Option<(Value, Value, Value)>,
 }
 
@@ -64,6 +65,7 @@ fn declare(builder: &mut OnnxBuilder, ports: &[Port]) -> Inputs {
         gpu: always(GPU),
         simulated: always(SIMULATED),
         label: always(LABEL),
+        stack: always(STACK),
         sequence: find(TOKENS).zip(find(LAYERS)).zip(find(MASK)).map(|((tokens, layers), mask)| (tokens, layers, mask)),
     }
 }
@@ -102,7 +104,7 @@ fn network(writer: &mut Writer, members: &[Weights], description: &Description, 
             &description.settings.output,
             [&trunk, &utilisation],
             &gpu,
-            &inputs.label,
+            (&inputs.label, &inputs.stack),
         )?;
         // Without a calibration nothing reads them.
         if let Some(quantiles) = weights.quantiles.as_ref().filter(|_| has_bounds) {

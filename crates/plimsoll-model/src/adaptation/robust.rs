@@ -25,6 +25,11 @@ impl Line {
     pub(super) fn at(self, estimate_mib: f64) -> f64 {
         self.scale.mul_add(estimate_mib, self.offset_mib).max(LEAST_MIB)
     }
+
+    /// The logarithm of measurement over moved estimate.
+    pub(super) fn log_miss(self, (estimate_mib, mib): (f64, f64)) -> f64 {
+        (mib / self.at(estimate_mib)).ln()
+    }
 }
 
 /// Which numbers of a line are learned.

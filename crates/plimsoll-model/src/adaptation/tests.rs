@@ -6,22 +6,33 @@ fn estimate(mib: f64) -> Estimate {
     Estimate { peak_memory_mib: Some(mib), bounds: Some(bounds), ..Estimate::default() }
 }
 
+/// A run of a job that is like no other.
+fn reading(mib: f64, outcome: Outcome) -> Reading {
+    let place = Place::new(&[5.0 * mib.sin() as f32, 5.0 * (3.0 * mib).cos() as f32, 0.0]);
+    Reading { estimate: estimate(mib), place, outcome }
+}
+
+/// A place far from those of all runs.
+fn strange() -> Place {
+    Place::new(&[0.0, 0.0, 5.0])
+}
+
 /// So many runs of growing size whose measurement follows from the estimate, a little off in turns.
 fn runs(count: u32, measured: impl Fn(f64) -> f64) -> Vec<Reading> {
     let run = |row: u32| {
         let mib = 2000.0 + 400.0 * f64::from(row * 7 % count);
         let wobble = 1.0 + 0.002 * (f64::from(row % 5) - 2.0);
-        Reading { estimate: estimate(mib), outcome: Outcome::Measured { peak_mib: wobble * measured(mib) } }
+        reading(mib, Outcome::Measured { peak_mib: wobble * measured(mib) })
     };
     (0..count).map(run).collect()
 }
 
 fn fit(readings: &[Reading]) -> Adaptation {
-    Adaptation::fit("t4", Label::NvidiaSmiDevice, readings).expect("enough rows")
+    Adaptation::fit("t4", Label::NvidiaSmiDevice, Stack::default(), readings).expect("enough rows")
 }
 
 fn peak(adaptation: &Adaptation, mib: f64) -> f64 {
-    adaptation.apply(&estimate(mib)).peak_memory_mib.expect("a peak")
+    adaptation.apply(&estimate(mib), &strange()).peak_memory_mib.expect("a peak")
 }
 
 #[test]
@@ -63,7 +74,7 @@ fn bounds_are_certified_only_as_far_as_rows_reach() {
     assert_eq!(certified(99), [true; 4]);
     // What is not certified stays as wide as it was around the new estimate; what is may be narrower.
     let adaptation = fit(&runs(19, |mib| mib - 300.0));
-    let adapted = adaptation.apply(&estimate(5000.0));
+    let adapted = adaptation.apply(&estimate(5000.0), &strange());
     let (peak, bounds) = (adapted.peak_memory_mib.expect("a peak"), adapted.bounds.expect("bounds"));
     assert!((bounds.p99 / peak - 1.3).abs() < 1e-9);
     assert!(bounds.p95 / peak < 1.02, "{bounds:?}");
@@ -81,9 +92,7 @@ fn runs_above_every_bound_raise_what_they_cannot_certify() {
 fn runs_out_of_memory_count_for_bounds_and_not_for_the_estimate() {
     let mut readings = runs(30, |mib| mib - 600.0);
     let without = fit(&readings);
-    readings.extend(
-        (0..10).map(|_| Reading { estimate: estimate(9000.0), outcome: Outcome::OutOfMemory { above_mib: 15_000.0 } }),
-    );
+    readings.extend((0..10).map(|_| reading(9000.0, Outcome::OutOfMemory { above_mib: 15_000.0 })));
     let adaptation = fit(&readings);
     assert_eq!((adaptation.rows, adaptation.censored_rows), (30, 10));
     assert_eq!((adaptation.scale, adaptation.offset_mib), (without.scale, without.offset_mib));
@@ -93,20 +102,72 @@ fn runs_out_of_memory_count_for_bounds_and_not_for_the_estimate() {
 #[test]
 fn too_few_runs_are_refused_with_their_number() {
     let mut readings = runs(2, |mib| mib);
-    readings.push(Reading { estimate: estimate(1000.0), outcome: Outcome::Unknown });
-    let error = Adaptation::fit("t4", Label::Reserved, &readings).expect_err("two rows").to_string();
+    readings.push(reading(1000.0, Outcome::Unknown));
+    let error = Adaptation::fit("t4", Label::Reserved, Stack::default(), &readings).expect_err("two rows").to_string();
     assert!(error.contains("t4") && error.ends_with("found 2"), "{error}");
 }
 
 #[test]
 fn definitions_with_the_same_parts_share_an_adaptation() {
     let adaptation = fit(&runs(5, |mib| mib));
-    assert!(adaptation.speaks_for("t4", Label::Unknown) && adaptation.speaks_for("t4", Label::NvidiaSmiProcess));
+    let speaks = |gpu, label| adaptation.speaks_for(gpu, label, Stack::default());
+    assert!(speaks("t4", Label::Unknown) && speaks("t4", Label::NvidiaSmiProcess));
     for (gpu, label) in
         [("t4", Label::Reserved), ("t4", Label::Allocated), ("t4", Label::Simulated), ("v100", Label::Unknown)]
     {
-        assert!(!adaptation.speaks_for(gpu, label), "{gpu} {label:?}");
+        assert!(!speaks(gpu, label), "{gpu} {label:?}");
     }
+}
+
+#[test]
+fn runs_of_another_stack_do_not_speak_for_a_job() {
+    let stack = |text: &str| text.parse::<Stack>().expect("versions");
+    let runs = runs(5, |mib| mib - 600.0);
+    let old = Adaptation::fit("t4", Label::NvidiaSmiDevice, stack("pytorch 1.13"), &runs).expect("enough rows");
+    let speaks = |text| old.speaks_for("t4", Label::NvidiaSmiDevice, stack(text));
+    assert!(speaks("pytorch 1.13") && speaks("pytorch 1.9, cuda 11.1") && speaks("cuda 12.4"));
+    assert!(!speaks("") && !speaks("pytorch 2.6") && !speaks("pytorch 2.0, cuda 11.8"));
+    let text = serde_json::to_string(&old).expect("serialises");
+    assert!(text.contains(r#""stack":"pytorch 1.13""#), "{text}");
+    assert_eq!(serde_json::from_str::<Adaptation>(&text).expect("own text"), old);
+    // One of before stacks were kept.
+    let unnamed = serde_json::to_string(&fit(&runs)).expect("serialises");
+    assert!(!unnamed.contains("stack"), "{unnamed}");
+    assert_eq!(serde_json::from_str::<Adaptation>(&unnamed).expect("own text"), fit(&runs));
+}
+
+#[test]
+fn what_a_line_leaves_is_carried_to_jobs_alike() {
+    // Two networks at twelve batches each: the line cannot follow that one takes a fifth more than the other.
+    let place = |network: u32, batch: u32| Place::new(&[2.0 * network as f32, 0.05 * batch as f32]);
+    let run = |row: u32| {
+        let (network, batch) = (row % 2, row / 2);
+        let mib = 3000.0 + 500.0 * f64::from(batch);
+        let factor = if network == 0 { 1.0 } else { 1.2 };
+        Reading {
+            estimate: estimate(mib),
+            place: place(network, batch),
+            outcome: Outcome::Measured { peak_mib: factor * mib },
+        }
+    };
+    let readings: Vec<Reading> = (0..24).map(run).collect();
+    let adaptation = fit(&readings);
+    assert!(adaptation.neighbours.is_some() && adaptation.error_after_pct < 1.0, "{adaptation:?}");
+    let bounds = |place: &Place| {
+        let adapted = adaptation.apply(&estimate(5250.0), place);
+        (adapted.peak_memory_mib.expect("a peak"), adapted.bounds.expect("bounds"))
+    };
+    for (network, factor) in [(0, 1.0), (1, 1.2)] {
+        let (peak, bounds) = bounds(&place(network, 4));
+        assert!((peak / (factor * 5250.0) - 1.0).abs() < 0.01, "{peak} of network {network}");
+        assert!(bounds.p90 / peak < 1.05, "{bounds:?}");
+    }
+    // A job like neither gets what the line says, with bounds as wide as it errs.
+    let (_, strange) = bounds(&Place::new(&[-5.0, -5.0]));
+    assert!(strange.p90 > 1.15 * 5250.0, "{strange:?}");
+    let text = serde_json::to_string(&adaptation).expect("serialises");
+    assert_eq!(serde_json::from_str::<Adaptation>(&text).expect("own text"), adaptation);
+    assert!(adaptation.is_sound(2) && !adaptation.is_sound(5));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! How strong a fitted correction is: as strong as rows that the fit has not seen bear out.
 //!
 //! For each family, in cuDNN's benchmark mode and without, corrections are held against weaker ones, down to the
-//! simulation with a constant context (with the learned context of each, where GPUs are several), and the one that does
-//! best on the rows that judge the fit stays.
+//! simulation with a constant context (with the learned context of each, where GPUs are several), on the rows that judge
+//! the fit. What a correction has to reach to count is set as high as costs nothing there.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,10 @@ use crate::network::CONTEXT_RANGE;
 use crate::settings::BaseSettings;
 use crate::strength::{Strength, Strengths};
 
-/// Shares of the correction that are tried, the whole of it first.
-const SHARES: [f64; 5] = [1.0, 0.75, 0.5, 0.25, 0.0];
+/// Shares of the correction that are tried, nothing first.
+const SHARES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
+/// Sizes of a correction up to which it is tried as noise, the largest first.
+const THRESHOLDS: [f64; 5] = [0.03, 0.02, 0.015, 0.01, 0.0];
 /// An error of the logarithm counts up to this: no strength turns a spike into anything else.
 const LARGEST_ERROR: f64 = 0.2;
 /// A kind with fewer rows takes the strength of all together.
@@ -52,12 +54,7 @@ pub(super) fn temper(learned: &Learned, division: &Division<'_>) -> Strengths {
     let has_one_gpu = measured.map(|row| row.gpu.as_str()).collect::<BTreeSet<&str>>().len() <= 1;
     let best = |rows: &[&Judged<'_>]| {
         let log_context = has_one_gpu.then(|| constant_context(rows));
-        let tried = SHARES.map(|share| {
-            let strength = Strength { share, log_context };
-            (strength, mean_error(rows, strength))
-        });
-        let best = tried.into_iter().reduce(|best, other| if other.1 < best.1 { other } else { best });
-        best.map_or(Strength::WHOLE, |(strength, _)| strength)
+        weakest(rows, log_context)
     };
     let of_families = |is_benchmarked: bool| -> BTreeMap<Family, Strength> {
         let of_family = |family: Family| {
@@ -75,17 +72,49 @@ pub(super) fn temper(learned: &Learned, division: &Division<'_>) -> Strengths {
     }
 }
 
-/// Mean error of the logarithm, of each family on each GPU first, then of these: that many runs of one kind are exact says
+/// The share with the least error, and for it the largest threshold that does as well as any, as far as the rows can tell;
+/// nothing at all where that does as well.
+///
+/// As well means: the mean of what the error has more, row by row, is within one standard error of nothing (the rule by
+/// which Breiman and others prune trees, 1984).
+fn weakest(rows: &[&Judged<'_>], log_context: Option<f64>) -> Strength {
+    let weights = weights(rows);
+    let mean = |errors: &[f64]| errors.iter().zip(&weights).map(|(error, weight)| error * weight).sum::<f64>();
+    let tried: Vec<(Strength, Vec<f64>)> = SHARES
+        .iter()
+        .flat_map(|&share| THRESHOLDS.iter().map(move |&threshold| Strength { share, threshold, log_context }))
+        .map(|strength| (strength, errors(rows, strength)))
+        .collect();
+    let Some((best, least)) = tried.iter().min_by(|one, other| mean(&one.1).total_cmp(&mean(&other.1))) else {
+        return Strength::WHOLE;
+    };
+    let does_as_well = |errors: &[f64]| {
+        let more: Vec<f64> = errors.iter().zip(least).map(|(error, least)| error - least).collect();
+        let excess = mean(&more);
+        let variance = more.iter().zip(&weights).map(|(more, weight)| (weight * (more - excess)).powi(2)).sum::<f64>();
+        excess <= variance.sqrt()
+    };
+    let is_candidate = |strength: &Strength| strength.share == 0.0 || strength.share == best.share;
+    let weakest = tried.iter().find(|(strength, errors)| is_candidate(strength) && does_as_well(errors));
+    weakest.map_or(*best, |(strength, _)| *strength)
+}
+
+/// Errors of the logarithm, row by row.
+fn errors(rows: &[&Judged<'_>], strength: Strength) -> Vec<f64> {
+    let error = |row: &&Judged<'_>| (row.answer.log_memory_at(strength) - row.log_measured).abs().min(LARGEST_ERROR);
+    rows.iter().map(error).collect()
+}
+
+/// What each row counts for, in sum 1: all families on all GPUs alike, for that many runs of one kind are exact says
 /// nothing of the others.
-fn mean_error(rows: &[&Judged<'_>], strength: Strength) -> f64 {
-    let mut groups: BTreeMap<(Family, &str), (f64, usize)> = BTreeMap::new();
+fn weights(rows: &[&Judged<'_>]) -> Vec<f64> {
+    let group = |row: &&Judged<'_>| (row.family, row.sample.gpu.clone());
+    let mut groups: BTreeMap<(Family, String), usize> = BTreeMap::new();
     for row in rows {
-        let (sum, rows) = groups.entry((row.family, row.sample.gpu.as_str())).or_default();
-        *sum += (row.answer.log_memory_at(strength) - row.log_measured).abs().min(LARGEST_ERROR);
-        *rows += 1;
+        *groups.entry(group(row)).or_default() += 1;
     }
-    let means = groups.values().map(|(sum, rows)| sum / *rows as f64);
-    means.sum::<f64>() / groups.len().max(1) as f64
+    let count = groups.len() as f64;
+    rows.iter().map(|row| 1.0 / (count * groups[&group(row)] as f64)).collect()
 }
 
 /// Logarithm of the median ratio of measured to nominal context, over rows whose reading has a context in it.

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
-use plimsoll_dataset::{Label, Sample};
-use plimsoll_evaluation::{CurvePoint, learning_curve};
-use plimsoll_model::{Adaptation, Estimator, Learned, Reading};
-use serde_json::{Value, json};
+use plimsoll_dataset::{Label, Sample, Stack};
+use plimsoll_evaluation::{LearningCurve, LearningCurves, learning_curve};
+use plimsoll_model::{Adaptation, Learned, Reading};
+use serde_json::json;
 
 use super::{estimate, source};
-use crate::cli::AdaptArguments;
+use crate::cli::{AdaptArguments, DrawBy};
 use crate::output;
 
 /// Fits a checkpoint to GPUs from a few measured runs of each, or says how many runs that takes.
@@ -29,13 +29,13 @@ pub(super) fn run(arguments: &AdaptArguments) -> Result<()> {
         ));
     }
     if !arguments.curve.is_empty() {
-        curves(&learned.unadapted(), &samples, arguments)?;
+        curves(&learned, &samples, arguments)?;
     }
     let Some(out) = &arguments.out else { return Ok(()) };
     let shown: Vec<&Sample> = samples.values().flat_map(|rows| spread(rows, arguments.rows)).collect();
     let adapted = learned.adapt(&shown)?;
     adapted.save(out)?;
-    let is_new = |known: &&Adaptation| samples.contains_key(&(known.gpu.as_str(), known.label));
+    let is_new = |known: &&Adaptation| samples.contains_key(&(known.gpu.as_str(), known.label, known.stack));
     let adaptations: Vec<&Adaptation> = adapted.description().adaptations.iter().filter(is_new).collect();
     if arguments.json {
         return output::json(&json!({ "out": out, "adaptations": adaptations }));
@@ -47,13 +47,13 @@ pub(super) fn run(arguments: &AdaptArguments) -> Result<()> {
 /// What stands for the estimator that ships with Plimsoll.
 const SHIPPED: &str = "shipped";
 
-/// Rows of one GPU, read alike.
-type Groups<'a> = BTreeMap<(&'a str, Label), Vec<&'a Sample>>;
+/// Rows of one GPU on one stack, read alike.
+type Groups<'a> = BTreeMap<(&'a str, Label, Stack), Vec<&'a Sample>>;
 
 fn groups<'a>(samples: impl Iterator<Item = &'a Sample>) -> Groups<'a> {
     let mut groups = Groups::new();
     for sample in samples {
-        groups.entry((sample.gpu.as_str(), sample.label)).or_default().push(sample);
+        groups.entry((sample.gpu.as_str(), sample.label, sample.stack)).or_default().push(sample);
     }
     groups
 }
@@ -66,60 +66,34 @@ fn spread<'a>(rows: &[&'a Sample], limit: Option<u64>) -> Vec<&'a Sample> {
     (0..count).map(|place| measured[place * measured.len() / count]).collect()
 }
 
-/// Prints how well the estimator does after each number of runs.
+/// Prints how well the estimator does after each number of runs, and draws it.
 fn curves(learned: &Learned, samples: &Groups, arguments: &AdaptArguments) -> Result<()> {
-    let curve = |(&(gpu, label), rows): (&(&str, Label), &Vec<&Sample>)| {
-        let estimates = learned.estimate(rows);
-        let readings: Vec<Reading> =
-            rows.iter().zip(estimates).map(|(row, estimate)| Reading { estimate, outcome: row.outcome }).collect();
-        let points = learning_curve(&readings, &arguments.curve, arguments.repeats as usize, arguments.seed);
-        (gpu.to_owned(), label, points)
+    let curve = |(&(gpu, label, stack), rows): (&(&str, Label, Stack), &Vec<&Sample>)| {
+        let group = |row: &Sample| match arguments.by {
+            DrawBy::Run => row.id.clone(),
+            DrawBy::Architecture => row.architecture.clone(),
+        };
+        let groups: Vec<String> = rows.iter().map(|row| group(row)).collect();
+        let runs: Vec<(Reading, &str)> =
+            learned.readings(rows).into_iter().zip(groups.iter().map(String::as_str)).collect();
+        let points = learning_curve(&runs, &arguments.curve, arguments.repeats as usize, arguments.seed);
+        LearningCurve { gpu: gpu.to_owned(), label, stack, points }
     };
-    let curves: Vec<(String, Label, Vec<CurvePoint>)> = samples.iter().map(curve).collect();
+    let files: Vec<String> = arguments.data.iter().map(|path| path.display().to_string()).collect();
+    let title = format!("{} on {}", learned.description().data.name, files.join(", "));
+    let curves = LearningCurves { title, curves: samples.iter().map(curve).collect() };
     ensure!(
-        curves.iter().any(|(_, _, points)| !points.is_empty()),
+        curves.curves.iter().any(|curve| !curve.points.is_empty()),
         "no GPU has enough measured rows for any of these numbers of runs and ten more to judge"
     );
-    if arguments.json {
-        let value = |(gpu, label, points): &(String, Label, Vec<CurvePoint>)| -> Value {
-            json!({ "gpu": gpu, "label": label, "points": points })
-        };
-        return output::json(&json!({ "curves": curves.iter().map(value).collect::<Vec<_>>() }));
+    if let Some(path) = &arguments.plot {
+        curves.write(path)?;
+        output::note(format!("wrote {}", path.display()));
     }
-    let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.1}", 100.0 * share));
-    let row = |gpu: &str, label: Label, point: &CurvePoint| {
-        vec![
-            gpu.to_owned(),
-            label.name().to_owned(),
-            point.rows.to_string(),
-            point.judged.to_string(),
-            format!("{:.2}", point.median_ape_pct),
-            format!("{:.2}", point.worst_median_ape_pct),
-            format!("{:.2}", point.mape_pct),
-            percent(point.coverage.map(|[p90, ..]| p90)),
-            percent(point.coverage.map(|[_, p95, _]| p95)),
-            percent(point.coverage.map(|[.., p99]| p99)),
-            point.over_allocation_95_pct.map_or("-".to_owned(), |over| format!("{over:.1}")),
-        ]
-    };
-    let rows: Vec<Vec<String>> = curves
-        .iter()
-        .flat_map(|(gpu, label, points)| points.iter().map(move |point| row(gpu, *label, point)))
-        .collect();
-    let header = [
-        "gpu",
-        "label",
-        "runs",
-        "judged",
-        "median APE %",
-        "worst",
-        "MAPE %",
-        "within 90 %",
-        "95 %",
-        "99 %",
-        "over at 95 %",
-    ];
-    output::line(output::table(&header, &rows))
+    if arguments.json {
+        return output::json(&json!({ "curves": curves.curves }));
+    }
+    output::line(output::table(&LearningCurves::COLUMNS, &curves.rows()))
 }
 
 /// An adaptation in one line.
@@ -129,8 +103,9 @@ fn words(adaptation: &Adaptation) -> String {
         0.0 => format!("{scale}estimate"),
         offset => format!("{scale}estimate {} {:.0} MiB", if offset < 0.0 { '-' } else { '+' }, offset.abs()),
     };
+    let stack = if adaptation.stack.is_unknown() { String::new() } else { format!(", {}", adaptation.stack) };
     format!(
-        "{} ({}): {} runs and {} out of memory: {law}; median error {:.2} % before, {:.2} % on runs left out",
+        "{} ({}{stack}): {} runs and {} out of memory: {law}; median error {:.2} % before, {:.2} % on runs left out",
         adaptation.gpu,
         adaptation.label.name(),
         adaptation.rows,

@@ -1,11 +1,12 @@
 //! `plimsoll estimate`
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use plimsoll_dataset::{Label, Measurement, Sample, UTILISATION};
+use plimsoll_dataset::{Label, Measurement, Sample, Stack, UTILISATION};
 use plimsoll_graph::Workload;
-use plimsoll_model::{DeviceKind, Estimate, Estimator, Learned, OOD_WIDENING};
+use plimsoll_model::{Adaptation, DeviceKind, Estimate, Estimator, Learned, OOD_WIDENING};
 use plimsoll_simulate::{Simulation, node_cost};
 use serde_json::{Map, Value, json};
 
@@ -28,7 +29,8 @@ pub(super) fn run(arguments: &EstimateArguments) -> Result<()> {
     let (workload, doubts) = source::workload(&arguments.graph, &arguments.setup, arguments.gpu_file.as_deref())?;
     let label = label(&arguments.label)?;
     let learned = estimator(arguments.checkpoint.as_deref())?;
-    let answer = Answer::new(&arguments.graph.file, workload, label, &learned, &doubts);
+    let asked = (label, arguments.software.stack.unwrap_or_default());
+    let answer = Answer::new(&arguments.graph.file, workload, asked, &learned, &doubts);
     if arguments.json { output::json(&answer.json()) } else { output::line(answer.words()) }
 }
 
@@ -60,6 +62,9 @@ struct Answer {
     flops: u64,
     layers: usize,
     label: Label,
+    stack: Stack,
+    /// What a few runs of the GPU taught beyond the fit.
+    adaptation: Option<Adaptation>,
     /// Memory as the label definition reads it.
     estimate: Estimate,
     /// Probability that the job fits its GPU: of the device-wide reading, whatever definition was asked for.
@@ -69,12 +74,18 @@ struct Answer {
 }
 
 impl Answer {
-    fn new(file: &Path, workload: Workload, label: Label, learned: &Learned, doubts: &[String]) -> Self {
+    fn new(
+        file: &Path,
+        workload: Workload,
+        (label, stack): (Label, Stack),
+        learned: &Learned,
+        doubts: &[String],
+    ) -> Self {
         let simulation = Simulation::of(&workload);
         let nodes = workload.graph().nodes();
         let flops = nodes.iter().map(|node| node_cost(&workload, node).flops).fold(0, u64::saturating_add);
         let measurement = Measurement::unmeasured(file.display().to_string(), workload.clone());
-        let sample = Sample { label, ..Sample::from_simulation(&measurement, &simulation) };
+        let sample = Sample { label, stack, ..Sample::from_simulation(&measurement, &simulation) };
         let whole = Sample { label: Label::NvidiaSmiDevice, ..sample.clone() };
         let estimates = learned.estimate(&[&sample, &whole]);
         let [estimate, whole] = [0, 1].map(|index| estimates.get(index).copied().unwrap_or_default());
@@ -95,6 +106,8 @@ impl Answer {
             spike_risk: f64::from(sample.features.spike_risk()),
             flops,
             label,
+            stack,
+            adaptation: description.adaptation(&sample.gpu, label, stack).cloned(),
             estimate,
             fits,
             estimator,
@@ -121,6 +134,8 @@ impl Answer {
         put("setup", json!(self.workload.setup()));
         put("peak_memory_mib", json!(self.peak_mib()));
         put("label", json!(self.label));
+        put("stack", json!(self.stack));
+        put("adaptation", json!(self.adaptation));
         put("bounds_mib", json!(self.estimate.bounds));
         put("probability_fits", json!(self.fits));
         put("fits", json!(self.fits >= 0.5));
@@ -172,6 +187,13 @@ impl Answer {
         format!("; chance of a larger convolution workspace {:.0} %", 100.0 * self.spike_risk)
     }
 
+    /// Whose runs speak for the job's GPU, where any do.
+    fn adapted(&self) -> Option<String> {
+        let Adaptation { gpu, stack, rows, .. } = self.adaptation.as_ref()?;
+        let stack = if stack.is_unknown() { String::new() } else { format!(" on {stack}") };
+        Some(format!("  adapted to    {rows} runs of {gpu}{stack}"))
+    }
+
     fn words(&self) -> String {
         let (graph, setup, gpu) = (self.workload.graph(), self.workload.setup(), self.workload.gpu());
         let mib = |bytes: u64| gib(bytes as f64 / f64::from(1 << 20));
@@ -205,6 +227,8 @@ impl Answer {
                 mib(self.simulation.memory.activation_bytes)
             ),
         ];
+        // Right under the estimate that it changed.
+        lines.splice(2..2, self.adapted());
         let metrics: Vec<String> = UTILISATION
             .iter()
             .zip(self.estimate.utilisation)
@@ -247,9 +271,17 @@ pub(super) fn warnings(
     let data = &learned.description().data;
     let (graph, gpu) = (workload.graph(), workload.gpu());
     let mut warnings = source::doubts(workload, doubts);
-    if !data.gpus.contains(&gpu.name) && learned.description().adaptation(&gpu.name, sample.label).is_none() {
+    if !data.gpus.contains(&gpu.name)
+        && learned.description().adaptation(&gpu.name, sample.label, sample.stack).is_none()
+    {
+        let others = learned.description().adaptations.iter().filter(|known| known.gpu == gpu.name);
+        let stacks: BTreeSet<String> = others.map(|known| known.stack.to_string()).collect();
+        let elsewhere = match stacks.iter().find(|stack| !stack.is_empty()) {
+            Some(stack) => format!("; there are runs of it on {stack}: say --stack if that is yours"),
+            None => String::new(),
+        };
         warnings.push(format!(
-            "{} is not among the GPUs that the estimator was fitted to ({})",
+            "{} is not among the GPUs that the estimator was fitted to ({}){elsewhere}",
             gpu.name,
             data.gpus.join(", ")
         ));

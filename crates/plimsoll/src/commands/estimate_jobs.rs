@@ -26,6 +26,7 @@ pub(super) fn run(arguments: &EstimateArguments, table: &Path) -> Result<()> {
     let options = IngestOptions {
         gpu: source::gpu(arguments.setup.gpu.as_deref(), &catalogue)?,
         setup: setup(arguments)?,
+        stack: arguments.software.stack,
         graphs: Some(source::named::graphs()),
         ..IngestOptions::default()
     };

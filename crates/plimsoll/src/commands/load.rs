@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use plimsoll_dataset::{Label, Measurement, Sample};
+use plimsoll_dataset::{Label, Measurement, Sample, Stack};
 use plimsoll_graph::{Gpu, Graph, TrainingSetup, Workload};
 use plimsoll_model::{Estimate, Estimator, Learned};
 use plimsoll_simulate::Simulation;
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use super::estimate;
 use super::source::{self, Source};
-use crate::cli::{GraphArguments, TrainingArguments};
+use crate::cli::{GraphArguments, SoftwareArguments, TrainingArguments};
 
 /// The memory that is not exceeded with this confidence, MiB; the estimate itself where an estimator has no bounds.
 pub(super) fn upper_bound_mib(estimate: &Estimate, confidence: f64) -> f64 {
@@ -25,6 +25,7 @@ pub(super) struct OpenJob {
     pub(super) file: String,
     pub(super) graph: Arc<Graph>,
     training: TrainingArguments,
+    stack: Stack,
     /// Of the form in which its graph was there.
     doubts: Vec<String>,
     learned: Learned,
@@ -70,13 +71,15 @@ impl OpenJob {
     pub(super) fn read(
         graph: &GraphArguments,
         training: &TrainingArguments,
+        software: &SoftwareArguments,
         checkpoint: Option<&Path>,
     ) -> Result<Self> {
         let file = graph.file.display().to_string();
         let precision = source::training(training, 1)?.precision;
         let Source { graph, doubts } = source::read(graph, precision)?;
         let learned = estimate::estimator(checkpoint)?;
-        Ok(Self { file, graph, training: training.clone(), doubts, learned })
+        let stack = software.stack.unwrap_or_default();
+        Ok(Self { file, graph, training: training.clone(), stack, doubts, learned })
     }
 
     /// The setup at a batch.
@@ -98,7 +101,8 @@ impl OpenJob {
                 let measurement = Measurement::unmeasured(self.file.clone(), workload);
                 // A GPU's own reading decides what fits on it.
                 let label = Label::NvidiaSmiDevice;
-                let sample = Sample { label, ..Sample::from_simulation(&measurement, &simulation) };
+                let stack = self.stack;
+                let sample = Sample { label, stack, ..Sample::from_simulation(&measurement, &simulation) };
                 Ok((measurement.workload, sample))
             })
             .collect::<Result<_>>()?;
@@ -131,7 +135,7 @@ impl OpenJob {
         let fitted = &description.data.gpus;
         let is_known = |load: &Load| {
             let gpu = &load.gpu().name;
-            fitted.contains(gpu) || description.adaptation(gpu, load.sample.label).is_some()
+            fitted.contains(gpu) || description.adaptation(gpu, load.sample.label, load.sample.stack).is_some()
         };
         if !loads.iter().all(|load| is_known(load)) {
             warnings.push(format!(

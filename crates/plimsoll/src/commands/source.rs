@@ -126,6 +126,7 @@ pub(crate) fn options(
         setup: setup(arguments)?,
         keeps_contradictions: source.keep_contradictions,
         all_repeats: source.all_repeats,
+        stack: source.software.stack,
         graphs: Some(named::graphs()),
         ..IngestOptions::default()
     })

@@ -30,6 +30,7 @@ use super::workloads::{Workloads, ZOO};
 use super::{IngestOptions, workloads};
 use crate::error::{DatasetError, Result};
 use crate::measurement::{Doubt, Label, Measurement, Outcome, Rejection};
+use crate::stack::Stack;
 use run::Cells;
 
 pub use run::Run;
@@ -85,6 +86,18 @@ impl Layout {
     /// The layout of a header.
     pub(super) fn of(header: &Header) -> Option<Self> {
         Self::ALL.into_iter().find(|layout| header.missing(layout.required().columns).is_empty())
+    }
+
+    /// What the date of a publication tells of its software; none says more.
+    fn stack(self, gpu: &Gpu) -> Stack {
+        let known = match self {
+            // Of 2022: PyTorch 2 came in March 2023.
+            Self::Schedtune | Self::Lucid => "pytorch 1",
+            // Of early 2025, half a year before ROCm 7.
+            Self::Milabench if gpu.vendor == "amd" => "rocm 6",
+            _ => "",
+        };
+        known.parse().expect("a known version or none")
     }
 
     fn job(self, cells: &Cells<'_>) -> Result<Job, String> {
@@ -189,6 +202,7 @@ pub(super) fn read_table(
         let id = format!("{name}:{line}");
         match layout.job(&cells).and_then(|job| Ok((gpus.find(&cells)?, job))) {
             Ok((gpu, job)) => runs.push(Run {
+                stack: options.stack.unwrap_or_else(|| layout.stack(&gpu)),
                 id,
                 workload: format!("{ZOO}{}", job.reference),
                 shape: family::model_family(&job.model),
@@ -197,7 +211,6 @@ pub(super) fn read_table(
                 gpu,
                 setup: job.setup,
                 label: options.label.unwrap_or(job.label),
-                stack: options.stack.clone().unwrap_or_default(),
                 reading_mib: job.reading_mib,
                 spread: 0.0,
                 repeats: 1,

@@ -5,6 +5,7 @@ use plimsoll_graph::{Gpu, TrainingSetup};
 use crate::ingest::cells;
 use crate::ingest::columns::Header;
 use crate::measurement::Label;
+use crate::stack::Stack;
 use csv::StringRecord;
 
 /// A run as a table published it: the job, by the name of its model, and what was read.
@@ -26,8 +27,8 @@ pub struct Run {
     pub setup: TrainingSetup,
     /// How the peak was read.
     pub label: Label,
-    /// Versions, as far as the publication tells.
-    pub stack: String,
+    /// The software, as far as the publication tells.
+    pub stack: Stack,
     /// What was read, MiB.
     pub reading_mib: f64,
     /// How far the readings behind this one lie apart, as a share of their median.

@@ -121,7 +121,7 @@ fn cells(judged: &JudgedRun, catalogue: &GpuCatalogue) -> Vec<(String, String)> 
     cells.extend([
         ("peak_memory_mib", run.reading_mib.to_string()),
         ("label", run.label.name().to_owned()),
-        ("stack", run.stack.clone()),
+        ("stack", run.stack.to_string()),
         ("status", status.to_owned()),
         ("above_mib", above),
         ("doubt", doubt.as_ref().map_or_else(String::new, |doubt| doubt.reason.clone())),

@@ -142,12 +142,12 @@ fn another_gpu_and_label_may_be_given() {
     let options = IngestOptions {
         gpu: Some(GpuCatalogue::built_in().find("t4").expect("known").clone()),
         label: Some(Label::NvidiaSmiProcess),
-        stack: Some("torch 1.7".into()),
+        stack: Some("torch 1.7".parse().expect("a version")),
         ..IngestOptions::default()
     };
     let (accepted, _, _) = read_with(&file(&folder, MLP_HEADER, &[MLP]), &options).expect("readable");
     assert_eq!(accepted[0].workload.gpu().name, "t4");
-    assert_eq!((accepted[0].label, accepted[0].stack.as_str()), (Label::NvidiaSmiProcess, "torch 1.7"));
+    assert_eq!((accepted[0].label, accepted[0].stack.to_string().as_str()), (Label::NvidiaSmiProcess, "pytorch 1.7"));
 }
 
 #[test]

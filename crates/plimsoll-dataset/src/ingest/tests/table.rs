@@ -33,7 +33,7 @@ fn every_column_reaches_its_place() {
     assert!(setup.activation_checkpointing);
     assert_eq!(measurement.workload.gpu().name, "rtx-3090");
     assert_eq!((measurement.architecture.as_str(), measurement.shape.as_str()), ("net-a", "wide"));
-    assert_eq!((measurement.label, measurement.stack.as_str()), (Label::Reserved, "torch 2.9"));
+    assert_eq!((measurement.label, measurement.stack.to_string().as_str()), (Label::Reserved, "pytorch 2.9"));
     assert_eq!(measurement.outcome, Outcome::Measured { peak_mib: 5262.0 });
     assert_eq!(measurement.utilisation, [Some(0.5), Some(0.25), None, None, None, Some(0.125)]);
     assert_eq!(measurement.published_estimates, [("horus".to_owned(), 7903.9316)]);

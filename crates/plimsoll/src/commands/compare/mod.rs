@@ -19,7 +19,8 @@ const LAST_BATCH: u64 = 1 << 16;
 pub(super) fn run(arguments: &CompareArguments) -> Result<()> {
     let catalogue = source::catalogue(arguments.gpu_file.as_deref())?;
     let gpus = gpus(&arguments.gpus, &catalogue)?;
-    let job = OpenJob::read(&arguments.graph, &arguments.training, arguments.checkpoint.as_deref())?;
+    let job =
+        OpenJob::read(&arguments.graph, &arguments.training, &arguments.software, arguments.checkpoint.as_deref())?;
     let columns = columns(&job, &gpus, &arguments.batches)?;
     let answer = Answer { title: job.title()?, job, gpus, columns };
     if let Some(path) = &arguments.plot {

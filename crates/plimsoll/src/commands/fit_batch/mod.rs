@@ -22,7 +22,8 @@ pub(super) fn run(arguments: &FitBatchArguments) -> Result<()> {
         let what = format!("no multiple of {multiple} is at most {}", arguments.max);
         return Err(Usage { what, hint: "raise `--max` or lower `--multiple-of`".into() }.into());
     }
-    let job = OpenJob::read(&arguments.graph, &arguments.training, arguments.checkpoint.as_deref())?;
+    let job =
+        OpenJob::read(&arguments.graph, &arguments.training, &arguments.software, arguments.checkpoint.as_deref())?;
     let mut tried = Tried { job: &job, gpu, confidence: arguments.confidence, loads: Vec::new() };
     let mut patience = progress::Patience::new();
     let found = search::largest(limit, |multiples| {
