@@ -265,7 +265,12 @@ mod tests {
             let peak_mib = (mib - 800.0) * (1.0 + 0.004 * (f64::from(row % 5) - 2.0));
             let bounds = Bounds { p50: mib, p90: 1.02 * mib, p95: 1.1 * mib, p99: 1.3 * mib };
             let estimate = Estimate { peak_memory_mib: Some(mib), bounds: Some(bounds), ..Estimate::default() };
-            Reading { estimate, place: Place::default(), outcome: Outcome::Measured { peak_mib } }
+            Reading {
+                estimate,
+                place: Place::default(),
+                architecture: row.to_string(),
+                outcome: Outcome::Measured { peak_mib },
+            }
         };
         let mut readings: Vec<Reading> = (0..150).map(reading).collect();
         readings.push(Reading { outcome: Outcome::OutOfMemory { above_mib: 16_000.0 }, ..readings[0].clone() });
@@ -299,14 +304,14 @@ mod tests {
         let readings = readings();
         let ids: Vec<String> = (0..readings.len()).map(|row| row.to_string()).collect();
         let runs = grouped(&readings, &ids);
-        let curve = learning_curve(&runs, &[0, 5, 20, 100], 20, 3);
+        let curve = learning_curve(&runs, &[0, 5, 20, 100], 5, 3);
         assert_eq!(curve.iter().map(|point| point.rows).collect::<Vec<_>>(), [0, 5, 20, 100]);
-        assert_eq!((curve[0].judged, curve[1].judged, curve[0].repeats, curve[1].repeats), (150, 145, 1, 20));
+        assert_eq!((curve[0].judged, curve[1].judged, curve[0].repeats, curve[1].repeats), (150, 145, 1, 5));
         assert!(curve[0].median_ape_pct > 5.0 && curve[1].median_ape_pct < 1.0, "{curve:?}");
         assert!(curve[3].median_ape_pct <= curve[1].median_ape_pct, "{curve:?}");
         let [p90, ..] = curve[3].coverage.expect("bounds");
         assert!((0.85..=0.97).contains(&p90), "{p90}");
-        assert_eq!(curve, learning_curve(&runs, &[0, 5, 20, 100], 20, 3));
+        assert_eq!(curve, learning_curve(&runs, &[0, 5, 20, 100], 5, 3));
     }
 
     #[test]

@@ -8,6 +8,8 @@
 mod neighbours;
 mod robust;
 
+use std::collections::HashMap;
+
 use plimsoll_dataset::{Label, Outcome, Stack};
 use serde::{Deserialize, Serialize};
 
@@ -23,8 +25,10 @@ use crate::network::labels::parts;
 const LEAST_MIB: f64 = 1.0;
 /// A more flexible form has to leave less than this share of the error of a simpler one.
 const WORTH: f64 = 0.98;
-/// Runs are left out one by one up to this many, and in so many parts beyond.
+/// Networks, or runs, are left out one by one up to this many, and in so many parts beyond.
 const MOST_PARTS: usize = 100;
+/// Of fewer networks than this, the others do not tell what is common to all.
+const LEAST_NETWORKS: usize = 3;
 
 /// An estimate beside what became of the run.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +37,8 @@ pub struct Reading {
     pub estimate: Estimate,
     /// Where the job stands among others.
     pub place: Place,
+    /// The network, which runs at several batches share.
+    pub architecture: String,
     /// What became of the run.
     pub outcome: Outcome,
 }
@@ -54,7 +60,7 @@ pub struct Adaptation {
     pub offset_mib: f64,
     /// What is added to the logarithms of the bounds in the order of [`LEVELS`], after they have moved with the estimate.
     pub log_bounds: [f64; 4],
-    /// Which of the bounds the rows certify: one of `n` rows cannot speak for a level above `n / (n + 1)`. Those that
+    /// Which of the bounds the runs certify: those of `n` networks cannot speak for a level above `n / (n + 1)`. Those that
     /// they do not certify stay at least as wide as they were.
     pub certified: [bool; 4],
     /// What the runs say of jobs like them, beyond what all have in common; `None` where they say nothing.
@@ -80,8 +86,9 @@ impl Adaptation {
     /// Fits to runs of one GPU on one stack, all read alike. Runs of which nothing is known are passed over.
     ///
     /// Three forms compete: the estimate as it is, an offset, and from 20 rows on an offset with a scale. Each is judged
-    /// by the mean absolute logarithm of measurement over estimate on rows that were left out of its fit. So is what rows
-    /// say of their neighbours.
+    /// by the mean absolute logarithm of measurement over estimate on networks that were left out of its fit, whole, for
+    /// that is what a line is for; with fewer than three networks on single runs. What runs say of jobs like them is judged
+    /// on both.
     ///
     /// # Errors
     /// Fewer than [`Adaptation::LEAST_ROWS`] measured rows.
@@ -89,7 +96,12 @@ impl Adaptation {
         let usable = |reading: &&Reading| reading.estimate.peak_memory_mib.is_some_and(f64::is_finite);
         let (mut rows, mut censored) = (Vec::new(), Vec::new());
         for reading in readings.iter().filter(usable) {
-            let row = |mib: f64| Row { estimate: reading.estimate, place: &reading.place, mib: mib.max(LEAST_MIB) };
+            let row = |mib: f64| Row {
+                estimate: reading.estimate,
+                place: &reading.place,
+                architecture: &reading.architecture,
+                mib: mib.max(LEAST_MIB),
+            };
             match reading.outcome {
                 Outcome::Measured { peak_mib } => rows.push(row(peak_mib)),
                 Outcome::OutOfMemory { above_mib } => censored.push(row(above_mib)),
@@ -104,27 +116,27 @@ impl Adaptation {
             });
         }
         let pairs: Vec<(f64, f64)> = rows.iter().map(|row| (row.peak_mib(), row.mib)).collect();
-        let (form, left_out) = best_form(&pairs);
+        let networks = networks(&rows);
+        let (form, left_out) = best_form(&pairs, &parts_of(&networks));
         let line = form.fit(&pairs);
         // Of measured rows, what was learned without them; of others, what was learned of all.
-        let mut moves: Vec<Move> = left_out.iter().map(|&line| Move { line, log_factor: 0.0 }).collect();
+        let mut moves: Vec<Move> = left_out.into_iter().map(|line| Move { line, log_factor: 0.0 }).collect();
         let error_before_pct = median_error_pct(&pairs, |_| Move::NONE);
-        let judge = |rows: &[Row<'_>], moves: &[Move], neighbours: Option<&Neighbours>| {
+        let judge = |moves: &[Move], neighbours: Option<&Neighbours>, independent: usize| {
             let censored = censored.iter().map(|row| {
                 let log_factor = neighbours.map_or(0.0, |neighbours| neighbours.at(row.place).0);
                 (row, Move { line, log_factor }, true)
             });
             let measured = rows.iter().zip(moves).map(|(row, moved)| (row, *moved, false));
-            log_bounds(&measured.chain(censored).collect::<Vec<_>>(), rows.len())
+            log_bounds(&measured.chain(censored).collect::<Vec<_>>(), independent)
         };
-        let (log_bounds, certified) = judge(&rows, &moves, None);
+        let count = networks.iter().max().map_or(0, |last| last + 1);
+        let (log_bounds, certified) = judge(&moves, None, count);
         let places: Vec<&Place> = rows.iter().map(|row| row.place).collect();
-        let misses: Vec<f64> = pairs.iter().zip(&left_out).map(|(pair, line)| line.log_miss(*pair)).collect();
-        let neighbours = Neighbours::fit(&places, &misses, WORTH).map(|fitted| {
-            for (moved, log_factor) in moves.iter_mut().zip(fitted.left_out) {
-                moved.log_factor = log_factor;
-            }
-            let (log_bounds, _) = judge(&rows, &moves, Some(&fitted.neighbours));
+        let misses: Vec<f64> = pairs.iter().map(|pair| line.log_miss(*pair)).collect();
+        let neighbours = Neighbours::fit(&places, &networks, &misses, WORTH).map(|fitted| {
+            moves = fitted.left_out.iter().map(|&log_factor| Move { line, log_factor }).collect();
+            let (log_bounds, _) = judge(&moves, Some(&fitted.neighbours), rows.len());
             Neighbours { log_bounds, ..fitted.neighbours }
         });
         Ok(Self {
@@ -190,6 +202,7 @@ fn is_unknown(stack: &Stack) -> bool {
 struct Row<'a> {
     estimate: Estimate,
     place: &'a Place,
+    architecture: &'a str,
     mib: f64,
 }
 
@@ -227,8 +240,8 @@ impl Move {
 }
 
 /// What the logarithms of moved bounds lack at each level on rows, the last of each triple saying whether it ran out of
-/// memory, and which levels so many measured rows certify.
-fn log_bounds(judged: &[(&Row<'_>, Move, bool)], measured: usize) -> ([f64; 4], [bool; 4]) {
+/// memory, and which levels so many independent scores certify.
+fn log_bounds(judged: &[(&Row<'_>, Move, bool)], independent: usize) -> ([f64; 4], [bool; 4]) {
     let (mut log_bounds, mut certified) = ([0.0; 4], [false; 4]);
     for (level, share) in LEVELS.into_iter().enumerate() {
         let score = |(row, moved, is_censored): &(&Row<'_>, Move, bool)| {
@@ -240,18 +253,18 @@ fn log_bounds(judged: &[(&Row<'_>, Move, bool)], measured: usize) -> ([f64; 4], 
             continue;
         }
         let needed = conformal_quantile(scores, share);
-        let rows = measured as f64;
-        certified[level] = share <= rows / (rows + 1.0);
+        let independent = independent as f64;
+        certified[level] = share <= independent / (independent + 1.0);
         log_bounds[level] = if certified[level] { needed } else { needed.max(0.0) };
     }
     (log_bounds, certified)
 }
 
 /// The form that says most of rows it was not fitted to, with what it says of each such row.
-fn best_form(pairs: &[(f64, f64)]) -> (Form, Vec<Line>) {
+fn best_form(pairs: &[(f64, f64)], parts: &[usize]) -> (Form, Vec<Line>) {
     let mut best: Option<(f64, Form, Vec<Line>)> = None;
     for form in Form::ALL.into_iter().filter(|form| pairs.len() >= form.least_rows()) {
-        let lines = left_out(form, pairs);
+        let lines = left_out(form, pairs, parts);
         let error = |(&pair, line): (&(f64, f64), &Line)| line.log_miss(pair).abs();
         let error = pairs.iter().zip(&lines).map(error).sum::<f64>();
         if best.as_ref().is_none_or(|(least, ..)| error < WORTH * least) {
@@ -262,15 +275,32 @@ fn best_form(pairs: &[(f64, f64)]) -> (Form, Vec<Line>) {
     (form, lines)
 }
 
-/// For each row, the line through the other rows.
-fn left_out(form: Form, pairs: &[(f64, f64)]) -> Vec<Line> {
-    let parts = pairs.len().min(MOST_PARTS);
+/// For each row, the line through the rows of other parts.
+fn left_out(form: Form, pairs: &[(f64, f64)], parts: &[usize]) -> Vec<Line> {
     let line = |part: usize| {
-        let others = pairs.iter().enumerate().filter(|(row, _)| row % parts != part);
-        form.fit(&others.map(|(_, pair)| *pair).collect::<Vec<_>>())
+        let others = pairs.iter().zip(parts).filter(|(_, of)| **of != part);
+        form.fit(&others.map(|(pair, _)| *pair).collect::<Vec<_>>())
     };
-    let lines: Vec<Line> = (0..parts).map(line).collect();
-    (0..pairs.len()).map(|row| lines[row % parts]).collect()
+    let count = parts.iter().max().map_or(0, |last| last + 1);
+    let lines: Vec<Line> = (0..count).map(line).collect();
+    parts.iter().map(|&part| lines[part]).collect()
+}
+
+/// The network of each row, as a number.
+fn networks(rows: &[Row<'_>]) -> Vec<usize> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut place = |architecture| {
+        let next = places.len();
+        *places.entry(architecture).or_insert(next)
+    };
+    rows.iter().map(|row| place(row.architecture)).collect()
+}
+
+/// The part that each row is left out with: its network's where there are enough of them, or its own.
+fn parts_of(networks: &[usize]) -> Vec<usize> {
+    let count = networks.iter().max().map_or(0, |last| last + 1);
+    let of_row = |(row, network): (usize, &usize)| if count >= LEAST_NETWORKS { *network } else { row };
+    networks.iter().enumerate().map(of_row).map(|part| part % MOST_PARTS).collect()
 }
 
 fn median_error_pct(pairs: &[(f64, f64)], moved: impl Fn(usize) -> Move) -> f64 {

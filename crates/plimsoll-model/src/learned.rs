@@ -140,6 +140,7 @@ impl Learned {
         let reading = |(sample, estimate): (&&Sample, Estimate)| Reading {
             estimate,
             place: self.place(sample),
+            architecture: sample.architecture.clone(),
             outcome: sample.outcome,
         };
         samples.iter().zip(estimates).map(reading).collect()

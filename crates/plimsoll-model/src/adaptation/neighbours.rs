@@ -5,6 +5,8 @@
 //! those that are like them, and says nothing of others (Rasmussen and Williams, Gaussian Processes for Machine Learning,
 //! 2006, chapter 2).
 
+use std::collections::BTreeMap;
+
 use nalgebra::{DMatrix, DVector};
 use serde::{Deserialize, Serialize};
 
@@ -91,9 +93,12 @@ pub(super) struct Fitted {
 }
 
 impl Neighbours {
-    /// Fits to what lines leave of rows: logarithms of measurement over line. `None` where rows say nothing of each other:
-    /// where the mean size of what is left, of each row by the others, is not below `worth` times that of the rows.
-    pub(super) fn fit(places: &[&Place], misses: &[f64], worth: f64) -> Option<Fitted> {
+    /// Fits to what a line leaves of rows of so many networks: logarithms of measurement over line.
+    ///
+    /// Length and noise are judged by what is left of each row if the others speak for it, and by what is left if only those of
+    /// other networks do, half by half: what serves a network at another batch must not mislead about another network.
+    /// `None` where that is nowhere below `worth` times what the line leaves.
+    pub(super) fn fit(places: &[&Place], networks: &[usize], misses: &[f64], worth: f64) -> Option<Fitted> {
         let step = places.len().div_ceil(MOST_ROWS).max(1);
         let kept: Vec<usize> = (0..places.len()).step_by(step).collect();
         if kept.len() < LEAST_ROWS {
@@ -104,7 +109,11 @@ impl Neighbours {
         let distances = DMatrix::from_fn(kept.len(), kept.len(), |row, column| {
             places[kept[row]].square_distance(places[kept[column]])
         });
-        let mut best: Option<(f64, f64, DVector<f64>, DVector<f64>)> = None;
+        let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (place, &row) in kept.iter().enumerate() {
+            members.entry(networks[row]).or_default().push(place);
+        }
+        let mut best: Option<(f64, DVector<f64>, DVector<f64>)> = None;
         let mut least = worth * known.abs().mean();
         for length in LENGTHS {
             let likeness = distances.map(|distance| likeness(distance, length));
@@ -116,17 +125,17 @@ impl Neighbours {
                 // Positive definite by its noise, but for what rounding does to many rows that are the same.
                 let Some(inverse) = covariance.cholesky().map(|factor| factor.inverse()) else { continue };
                 let weights = &inverse * &known;
-                // What all say of a row less what it says of itself, in closed form.
+                // What all say of a row less what it says of itself, in closed form; the same of a network.
                 let left = weights.component_div(&inverse.diagonal());
-                let error = left.abs().mean();
+                let error = f64::midpoint(left.abs().mean(), left_of_networks(&inverse, &weights, &members));
                 if error < least {
                     // A closer fit has to be worth as much again.
                     least = worth * error;
-                    best = Some((length, error, weights, left));
+                    best = Some((length, weights, left));
                 }
             }
         }
-        let (length, _, weights, left) = best?;
+        let (length, weights, left) = best?;
         let jobs = kept.iter().zip(weights.iter());
         let jobs = jobs.map(|(&row, &weight)| Neighbour { weight, features: places[row].clone() }).collect();
         let neighbours = Self { length, log_bounds: [0.0; LEVELS.len()], jobs };
@@ -159,6 +168,17 @@ impl Neighbours {
     }
 }
 
+/// Mean size of what is left of rows if only those of other networks speak for them: by a network's block of the inverse
+/// covariance, as by the diagonal for single rows.
+fn left_of_networks(inverse: &DMatrix<f64>, weights: &DVector<f64>, members: &BTreeMap<usize, Vec<usize>>) -> f64 {
+    let left = members.values().map(|rows| {
+        let block = inverse.select_rows(rows).select_columns(rows);
+        let weights = weights.select_rows(rows);
+        block.cholesky().map_or(f64::INFINITY, |factor| factor.solve(&weights).abs().sum())
+    });
+    left.sum::<f64>() / weights.len() as f64
+}
+
 fn likeness(square_distance: f64, length: f64) -> f64 {
     (-square_distance / (2.0 * length * length)).exp()
 }
@@ -178,7 +198,9 @@ mod tests {
     }
 
     fn fit(places: &[Place], misses: &[f64]) -> Option<Fitted> {
-        Neighbours::fit(&places.iter().collect::<Vec<_>>(), misses, 0.98)
+        // Of two networks, in turns.
+        let networks: Vec<usize> = (0..places.len()).map(|row| row % 2).collect();
+        Neighbours::fit(&places.iter().collect::<Vec<_>>(), &networks, misses, 0.98)
     }
 
     #[test]

@@ -9,7 +9,7 @@ fn estimate(mib: f64) -> Estimate {
 /// A run of a job that is like no other.
 fn reading(mib: f64, outcome: Outcome) -> Reading {
     let place = Place::new(&[5.0 * mib.sin() as f32, 5.0 * (3.0 * mib).cos() as f32, 0.0]);
-    Reading { estimate: estimate(mib), place, outcome }
+    Reading { estimate: estimate(mib), place, architecture: mib.to_string(), outcome }
 }
 
 /// A place far from those of all runs.
@@ -147,6 +147,7 @@ fn what_a_line_leaves_is_carried_to_jobs_alike() {
         Reading {
             estimate: estimate(mib),
             place: place(network, batch),
+            architecture: network.to_string(),
             outcome: Outcome::Measured { peak_mib: factor * mib },
         }
     };
@@ -168,6 +169,30 @@ fn what_a_line_leaves_is_carried_to_jobs_alike() {
     let text = serde_json::to_string(&adaptation).expect("serialises");
     assert_eq!(serde_json::from_str::<Adaptation>(&text).expect("own text"), adaptation);
     assert!(adaptation.is_sound(2) && !adaptation.is_sound(5));
+}
+
+#[test]
+fn what_one_network_takes_is_not_said_of_others() {
+    // Four networks at six batches each, which differ by more than what all have in common.
+    let run = |row: u32| {
+        let (network, batch) = (row % 4, row / 4);
+        let mib = 3000.0 + 500.0 * f64::from(batch);
+        let factor = [0.8, 1.3, 0.9, 1.2][network as usize];
+        Reading {
+            estimate: estimate(mib),
+            place: Place::new(&[2.0 * network as f32, 0.05 * batch as f32]),
+            architecture: network.to_string(),
+            outcome: Outcome::Measured { peak_mib: factor * mib },
+        }
+    };
+    let adaptation = fit(&(0..24).map(run).collect::<Vec<_>>());
+    // Each is known by itself, and nothing is held to be common.
+    assert!(adaptation.error_after_pct < 1.0, "{adaptation:?}");
+    assert_eq!((adaptation.scale, adaptation.offset_mib), (1.0, 0.0));
+    // Of four networks none speaks for a level above 80 %: what is like none keeps bounds as wide as they were, and wider.
+    assert_eq!(adaptation.certified, [true, false, false, false]);
+    let bounds = adaptation.apply(&estimate(5000.0), &Place::new(&[-5.0, -5.0])).bounds.expect("bounds");
+    assert!(bounds.p95 >= 1.29 * 5000.0, "{bounds:?}");
 }
 
 #[test]
