@@ -190,8 +190,13 @@ impl Adaptation {
             && self.scale.is_finite()
             && self.scale > 0.0
             && self.offset_mib.is_finite()
-            && self.log_bounds.iter().all(|offset| offset.is_finite())
+            && are_sound(&self.log_bounds)
     }
+}
+
+/// Whether these are logarithms of factors: of more than e to the 100 none is.
+fn are_sound(log_bounds: &[f64; 4]) -> bool {
+    log_bounds.iter().all(|log_bound| log_bound.abs() <= 100.0)
 }
 
 fn is_unknown(stack: &Stack) -> bool {

@@ -162,7 +162,7 @@ impl Neighbours {
     pub(super) fn is_sound(&self, features: usize) -> bool {
         self.length.is_finite()
             && self.length > 0.0
-            && self.log_bounds.iter().all(|offset| offset.is_finite())
+            && super::are_sound(&self.log_bounds)
             && self.jobs.len() <= MOST_ROWS
             && self.jobs.iter().all(|job| job.weight.is_finite() && job.features.0.len() == features)
     }

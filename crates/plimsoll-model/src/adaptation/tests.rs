@@ -169,6 +169,11 @@ fn what_a_line_leaves_is_carried_to_jobs_alike() {
     let text = serde_json::to_string(&adaptation).expect("serialises");
     assert_eq!(serde_json::from_str::<Adaptation>(&text).expect("own text"), adaptation);
     assert!(adaptation.is_sound(2) && !adaptation.is_sound(5));
+    for log_bound in [f64::NAN, 1e308] {
+        assert!(!Adaptation { log_bounds: [log_bound; 4], ..adaptation.clone() }.is_sound(2));
+        let neighbours = adaptation.neighbours.clone().map(|known| Neighbours { log_bounds: [log_bound; 4], ..known });
+        assert!(!Adaptation { neighbours, ..adaptation.clone() }.is_sound(2));
+    }
 }
 
 #[test]
