@@ -80,7 +80,11 @@ fn curves(learned: &Learned, samples: &Groups, arguments: &AdaptArguments) -> Re
         LearningCurve { gpu: gpu.to_owned(), label, stack, points }
     };
     let files: Vec<String> = arguments.data.iter().map(|path| path.display().to_string()).collect();
-    let title = format!("{} on {}", learned.description().data.name, files.join(", "));
+    let drawn = match arguments.by {
+        DrawBy::Run => "runs drawn one by one",
+        DrawBy::Architecture => "whole architectures drawn",
+    };
+    let title = format!("{} on {}, {drawn}", learned.description().data.name, files.join(", "));
     let curves = LearningCurves { title, curves: samples.iter().map(curve).collect() };
     ensure!(
         curves.curves.iter().any(|curve| !curve.points.is_empty()),
