@@ -133,7 +133,8 @@ impl Stack {
     }
 
     /// Whether two may be one: no software that both name has different major versions, and one with CUDA is none with
-    /// `ROCm`. Drivers run programs of older ones and do not count. Of which nothing is known counts as today's.
+    /// `ROCm`. Drivers run programs of older ones and do not count. Where `PyTorch` is not named it counts as today's, and
+    /// where nothing is, CUDA and cuDNN do too.
     pub fn agrees_with(self, other: Self) -> bool {
         let names = |stack: Self, software: Software| stack.get(software).is_some();
         let is_of_both_vendors = names(self, Software::Rocm) && names(other, Software::Cuda)
@@ -141,7 +142,9 @@ impl Stack {
         let has_rocm = names(self, Software::Rocm) || names(other, Software::Rocm);
         let major = |stack: Self, software: Software| match stack.get(software) {
             Some(version) => Some(version.major),
-            None if stack.is_unknown() && !(has_rocm && software != Software::Pytorch) => software.today(),
+            // Nobody leaves an old framework unsaid to mean it; of what an old one runs on, more is open.
+            None if software == Software::Pytorch => software.today(),
+            None if stack.is_unknown() && !has_rocm => software.today(),
             None => None,
         };
         let differs = |software: Software| {
@@ -152,7 +155,7 @@ impl Stack {
             && !Software::ALL.into_iter().any(|software| software != Software::Driver && differs(software))
     }
 
-    /// Which of two is nearer to this one: the greater names more of the same software, then with minor versions less
+    /// Which of two is nearer to this one: the greater is the same, or names more of the same software, then with minor versions less
     /// far away.
     pub fn compare_nearness(self, one: Self, other: Self) -> Ordering {
         let nearness = |stack: Self| {
@@ -164,7 +167,7 @@ impl Stack {
                 let minors = one.minor.zip(other.minor);
                 distance += minors.map_or(0, |(one, other)| u32::from(one.abs_diff(other)));
             }
-            (shared, std::cmp::Reverse(distance))
+            (stack == self, shared, std::cmp::Reverse(distance))
         };
         nearness(one).cmp(&nearness(other))
     }
@@ -329,6 +332,9 @@ mod tests {
             assert_eq!(Stack::default().agrees_with(stack(other)), agrees, "{other}");
             assert_eq!(stack(other).agrees_with(Stack::default()), agrees, "{other}");
         }
+        for other in ["cuda 12.4", "driver 550", "cudnn 9"] {
+            assert!(!stack(other).agrees_with(stack("pytorch 1")), "{other}");
+        }
         // Of which something is known stays open in the rest.
         assert!(stack("pytorch 1").agrees_with(stack("pytorch 1.13, cuda 11.7")));
     }
@@ -341,5 +347,6 @@ mod tests {
             assert_eq!(asked.compare_nearness(stack(pair[0]), stack(pair[1])), Ordering::Less, "{pair:?}");
         }
         assert_eq!(asked.compare_nearness(asked, asked), Ordering::Equal);
+        assert_eq!(Stack::default().compare_nearness(asked, Stack::default()), Ordering::Less);
     }
 }

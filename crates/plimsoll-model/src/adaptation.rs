@@ -187,9 +187,8 @@ impl Adaptation {
     /// Whether its numbers, which may come from a file, can be worked with.
     pub(crate) fn is_sound(&self, features: usize) -> bool {
         self.neighbours.as_ref().is_none_or(|neighbours| neighbours.is_sound(features))
-            && self.scale.is_finite()
-            && self.scale > 0.0
-            && self.offset_mib.is_finite()
+            && (0.01..=100.0).contains(&self.scale)
+            && self.offset_mib.abs() <= 1e9
             && are_sound(&self.log_bounds)
     }
 }

@@ -607,7 +607,7 @@ pub(crate) struct AdaptArguments {
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     pub(crate) curve: Vec<usize>,
     /// Draw what `--curve` finds: a page (.html) or the drawing alone (.svg).
-    #[arg(long, value_name = "FILE", requires = "curve")]
+    #[arg(long, value_name = "FILE", requires = "curve", conflicts_with = "out")]
     pub(crate) plot: Option<PathBuf>,
     /// Draws for each number of runs.
     #[arg(long, value_name = "N", default_value_t = 20, requires = "curve", value_parser = clap::value_parser!(u32).range(1..=10_000))]

@@ -160,11 +160,10 @@ impl Neighbours {
 
     /// Whether its numbers, which may come from a file, can be worked with.
     pub(super) fn is_sound(&self, features: usize) -> bool {
-        self.length.is_finite()
-            && self.length > 0.0
+        (1e-3..=1e3).contains(&self.length)
             && super::are_sound(&self.log_bounds)
             && self.jobs.len() <= MOST_ROWS
-            && self.jobs.iter().all(|job| job.weight.is_finite() && job.features.0.len() == features)
+            && self.jobs.iter().all(|job| job.weight.abs() <= 100.0 && job.features.0.len() == features)
     }
 }
 

@@ -107,7 +107,10 @@ impl Answer {
             flops,
             label,
             stack,
-            adaptation: description.adaptation(&sample.gpu, label, stack).cloned(),
+            // Without the jobs behind it, which are many numbers.
+            adaptation: description
+                .adaptation(&sample.gpu, label, stack)
+                .map(|known| Adaptation { neighbours: None, ..known.clone() }),
             estimate,
             fits,
             estimator,
@@ -274,7 +277,11 @@ pub(super) fn warnings(
     if !data.gpus.contains(&gpu.name)
         && learned.description().adaptation(&gpu.name, sample.label, sample.stack).is_none()
     {
-        let others = learned.description().adaptations.iter().filter(|known| known.gpu == gpu.name);
+        let others = learned
+            .description()
+            .adaptations
+            .iter()
+            .filter(|known| known.gpu == gpu.name && !known.stack.agrees_with(sample.stack));
         let stacks: BTreeSet<String> = others.map(|known| known.stack.to_string()).collect();
         let elsewhere = match stacks.iter().find(|stack| !stack.is_empty()) {
             Some(stack) => format!("; there are runs of it on {stack}: say --stack if that is yours"),
